@@ -1,0 +1,3 @@
+module github.com/Insights/insightscli
+
+go 1.26

@@ -1,0 +1,174 @@
+// Package wire is the vocabulary that the host and PID 1 of a sandbox share: what
+// PID 1 is given when it starts ([Boot]), the names of the services that streams
+// of the link ask for, and the shapes that cross them. Both sides import it; it
+// imports the standard library only.
+//
+// Everything that comes from a sandbox is hostile: sizes are bounded here, once.
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Version is the version of everything in this package. PID 1 and the host compare
+// it in the handshake; a run is always followed by a host of the version that
+// started it.
+const Version = 1
+
+// Limits of what the other side may send.
+const (
+	MaxHello = 4 << 10  // bytes of a handshake message
+	MaxFrame = 1 << 20  // bytes of one event frame, header included
+	MaxChunk = 64 << 10 // bytes of command output in one frame
+	MaxRPC   = 16 << 20 // bytes of one JSON-RPC message
+)
+
+// Paths inside every sandbox.
+const (
+	LinkDir     = "/run/insights"            // bound from the host
+	SocketName  = "agent.sock"               // in LinkDir
+	BootName    = "boot.json"                // in LinkDir, read and removed by PID 1; absent where a pipe is used
+	ServerPath  = "/opt/insights/bin/insights-agent-server"
+	ServerLog   = "/tmp/agent-server.log"
+	ObjectsDir  = "/opt/insights/objects"    // read-only git object directories, one numbered subdirectory each
+	DefaultPort = 47821                      // the HTTP surface
+)
+
+// Boot is everything PID 1 is told at start. It is erased from where it was read
+// before any process of the agent exists.
+type Boot struct {
+	V    int    `json:"v"`
+	Run  string `json:"run"`
+	Task string `json:"task"`
+	Team int64  `json:"team"`
+	User int64  `json:"user"`
+
+	HostKey []byte `json:"host_key"` // ed25519 public key of the run; its private half is the host's
+	Secret  []byte `json:"secret"`   // HMAC key by which PID 1 proves that it is PID 1; 32 bytes
+
+	UID  int    `json:"uid"` // of the agent's processes
+	GID  int    `json:"gid"`
+	Home string `json:"home"` // made and owned by the agent
+	Dir  string `json:"dir"`  // working directory of commands
+
+	Env map[string]string `json:"env"` // environment of the agent's processes; secret
+
+	Network    string        `json:"network"`     // task.Network
+	HostGrace  time.Duration `json:"host_grace"`  // how long service calls wait for a lost host
+	JournalMiB int           `json:"journal_mib"` // bound of the event journal; 0 is 64
+
+	HTTPPort int    `json:"http_port"` // 0: no TCP listener
+	JWTKey   []byte `json:"jwt_key"`   // PEM of the public key that /events and /command check
+	JWTKeyID string `json:"jwt_kid"`
+}
+
+// Services that a host asks PID 1 for. The first line of a stream is its name.
+const (
+	ServiceRPC     = "rpc"     // JSON-RPC 2.0, one message a line: the methods below
+	ServiceEvents  = "events"  // event frames out, acknowledgements in
+	ServiceExec    = "exec"    // one command with its streams
+	ServiceArchive = "archive" // a tar stream out of or into the sandbox
+	ServiceHTTP    = "http"    // the HTTP surface, for --publish-agent
+)
+
+// Services that a sandbox asks the host for. Hosts serve those they know and
+// refuse the rest.
+const (
+	ServiceLLM    = "llm"
+	ServiceMCP    = "mcp"
+	ServiceAPI    = "api"
+	ServiceGit    = "git"
+	ServiceEgress = "egress"
+)
+
+// Methods of ServiceRPC beside those of the public /command surface
+// (user_message, cancel, close, permission_response, set_config_option,
+// refresh_session).
+const (
+	MethodHealth   = "health"   // -> Health
+	MethodStart    = "start"    // Start -> {}: begins the session, once; a second call is an error
+	MethodShutdown = "shutdown" // ends the agent, flushes, ends PID 1
+)
+
+// Start begins the session: which driver, and what it runs.
+type Start struct {
+	Agent   string          `json:"agent"`             // driver: exec
+	Command []string        `json:"command,omitempty"` // exec: argv
+	Dir     string          `json:"dir"`               // working directory
+	Prompt  string          `json:"prompt,omitempty"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	Mode    string          `json:"mode"` // task.Mode
+}
+
+// Health is the answer of /health and MethodHealth. HTTP is up before the session:
+// ready means HasSession.
+type Health struct {
+	Status        string   `json:"status"` // "ok"
+	HasSession    bool     `json:"hasSession"`
+	Readiness     string   `json:"readiness"` // starting, ready, failed
+	FailureCode   string   `json:"failureCode,omitempty"`
+	BootMs        float64  `json:"bootMs"`
+	SessionInitMs float64  `json:"sessionInitMs,omitempty"`
+	Phase         string   `json:"phase,omitempty"` // what it is doing, while starting
+	LastSeq       uint64   `json:"lastSeq"`         // number of the newest event
+	Active        bool     `json:"active"`          // a turn or a command is going on
+	Capabilities  []string `json:"capabilities"`
+	Error         string   `json:"error,omitempty"`
+}
+
+// FrameType is the first byte of an event frame.
+type FrameType byte
+
+// The types of frame.
+const (
+	FrameStdout    FrameType = 1 // Data is output bytes
+	FrameStderr    FrameType = 2
+	FrameEvent     FrameType = 3 // Method and Data, a JSON object
+	FrameDone      FrameType = 4 // Data is an Outcome; the last frame
+	FrameHeartbeat FrameType = 5 // Seq 0, not journalled: Data is a Heartbeat
+)
+
+// Frame is one numbered event of the agent server. Frames are kept until the host
+// says that they are durable.
+type Frame struct {
+	Type FrameType
+	Seq  uint64    // gapless from 1; 0 for a heartbeat
+	At   time.Time // by the sandbox's clock
+	// Continued: the last line of an output frame goes on in the next frame of the
+	// same stream.
+	Continued bool
+	Method    string // FrameEvent: JSON-RPC method
+	Data      []byte
+}
+
+// Outcome is the payload of FrameDone.
+type Outcome struct {
+	ExitCode   *int   `json:"exitCode,omitempty"` // exec: the command's own
+	Signal     string `json:"signal,omitempty"`   // "SIGKILL"
+	StopReason string `json:"stopReason"`         // end_turn, error, cancelled
+	Error      string `json:"error,omitempty"`    // why it failed, one line
+}
+
+// Heartbeat is the payload of FrameHeartbeat: sent every 30 s while a turn or a
+// command is going on, whatever it prints.
+type Heartbeat struct {
+	Active bool `json:"agent_active"`
+}
+
+// Command asks ServiceExec for one process of the agent's uid.
+type Command struct {
+	Argv []string `json:"argv"`
+	Dir  string   `json:"dir,omitempty"` // empty: Boot.Dir
+	Env  []string `json:"env,omitempty"` // added to the agent's environment
+	TTY  bool     `json:"tty,omitempty"`
+	Rows uint16   `json:"rows,omitempty"`
+	Cols uint16   `json:"cols,omitempty"`
+}
+
+// Archive asks ServiceArchive for a transfer as the agent's uid. Path is absolute
+// inside the sandbox.
+type Archive struct {
+	Path    string `json:"path"`
+	Extract bool   `json:"extract,omitempty"` // the stream goes in; else it comes out
+}

@@ -1,0 +1,113 @@
+package task
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LineVersion is the version of the stored line; it is printed as "v".
+const LineVersion = 1
+
+// methods maps the kinds to the JSON-RPC methods of the stored line.
+var methods = map[Kind]string{
+	KindStep:       "_insights/progress",
+	KindAgent:      "session/update",
+	KindOutput:     "_insights/sandbox_output",
+	KindPermission: "_insights/permission_request",
+	KindDenied:     "_insights/network_denied",
+	KindUsage:      "_insights/usage_update",
+	KindNotice:     "_insights/console",
+	KindFinished:   "_insights/run_finished",
+}
+
+// AppendLine appends the stored line of ev, newline included, to dst: the one
+// form in which an event is kept, and exactly what --json prints.
+func (ev Event) AppendLine(dst []byte) []byte {
+	dst = append(dst, `{"type":"notification","v":1,"seq":`...)
+	dst = strconv.AppendUint(dst, ev.Seq, 10)
+	dst = append(dst, `,"timestamp":"`...)
+	dst = ev.At.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
+	dst = append(dst, '"')
+	dst = appendID(dst, "event_id", ev.EventID)
+	dst = appendID(dst, "first_event_id", ev.FirstEventID)
+	dst = append(dst, `,"notification":{"jsonrpc":"2.0","method":`...)
+	method := ev.Method
+	if method == "" {
+		method = methods[ev.Kind]
+	}
+	quoted, _ := json.Marshal(method) // a string always marshals
+	dst = append(dst, quoted...)
+	dst = append(dst, `,"params":`...)
+	if len(ev.Params) == 0 {
+		dst = append(dst, '{', '}')
+	} else {
+		dst = append(dst, ev.Params...)
+	}
+	return append(dst, "}}\n"...)
+}
+
+func appendID(dst []byte, name string, id uint64) []byte {
+	if id == 0 {
+		return dst
+	}
+	dst = append(dst, `,"`...)
+	dst = append(dst, name...)
+	dst = append(dst, `":"`...)
+	dst = strconv.AppendUint(dst, id, 10)
+	return append(dst, '"')
+}
+
+// line is the stored form, for reading.
+type line struct {
+	Type         string    `json:"type"`
+	V            int       `json:"v"`
+	Seq          uint64    `json:"seq"`
+	Timestamp    time.Time `json:"timestamp"`
+	EventID      string    `json:"event_id"`
+	FirstEventID string    `json:"first_event_id"`
+	Notification struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+		Result json.RawMessage `json:"result"`
+	} `json:"notification"`
+}
+
+// ErrLine is wrapped by every error of [ParseLine].
+var ErrLine = errors.New("not an event line")
+
+// ParseLine reads one stored line. Run is not part of a line and stays empty. An
+// unknown method gives an Event whose Kind is the method's last word; a newer
+// version of the line is read as far as it is understood.
+func ParseLine(b []byte) (Event, error) {
+	var l line
+	if err := json.Unmarshal(b, &l); err != nil {
+		return Event{}, fmt.Errorf("%w: %w", ErrLine, err)
+	}
+	if l.Type != "notification" {
+		return Event{}, fmt.Errorf("%w: type %q", ErrLine, l.Type)
+	}
+	ev := Event{Seq: l.Seq, At: l.Timestamp, Method: l.Notification.Method, Params: l.Notification.Params}
+	if ev.Params == nil {
+		ev.Params = l.Notification.Result
+	}
+	ev.EventID, _ = strconv.ParseUint(l.EventID, 10, 64)
+	ev.FirstEventID, _ = strconv.ParseUint(l.FirstEventID, 10, 64)
+	ev.Kind = kindOf(l.Notification.Method)
+	return ev, nil
+}
+
+// kindOf finds the kind of a method; "__insights/" is an older spelling of
+// "_insights/" that readers must accept.
+func kindOf(method string) Kind {
+	m := strings.Replace(method, "__insights/", "_insights/", 1)
+	for k, name := range methods {
+		if name == m {
+			return k
+		}
+	}
+	return Kind(m[strings.LastIndexByte(m, '/')+1:])
+}

@@ -1,0 +1,116 @@
+package task
+
+import "encoding/json"
+
+// SpecVersion is the version of the Spec's JSON form. A reader refuses a newer one.
+const SpecVersion = 1
+
+// Mode says whether somebody is there to answer.
+type Mode string
+
+// The modes of a run.
+const (
+	ModeBackground  Mode = "background"
+	ModeInteractive Mode = "interactive"
+)
+
+// Network is the network level of a sandbox (DESIGN: network).
+type Network string
+
+// The network levels.
+const (
+	NetworkFull    Network = "full"    // everything but metadata and link-local addresses
+	NetworkTrusted Network = "trusted" // the trusted list
+	NetworkCustom  Network = "custom"  // the environment's own list
+	NetworkLink    Network = "link"    // nothing but the link to the host
+)
+
+// Spec is everything a run needs to know, decided before it starts. It holds
+// names of secrets, never values, and no absolute choice is left for later: a
+// recovering runner reads the Spec and nothing else.
+type Spec struct {
+	V    int `json:"v"`    // SpecVersion
+	Task ID  `json:"task"` // the task this run belongs to
+	Run  ID  `json:"run"`
+
+	Team int64 `json:"team"` // row ids in state.db
+	User int64 `json:"user"`
+
+	Title         string   `json:"title"`
+	Description   string   `json:"description,omitempty"` // the prompt; empty for a plain command
+	OriginProduct string   `json:"origin_product"`
+	Agent         Agent    `json:"agent"`
+	Repos         []Repo   `json:"repos,omitempty"`
+	Scopes        []string `json:"scopes"` // resolved: preset expanded, internal ones added
+	CreatePR      bool     `json:"create_pr"`
+	Mode          Mode     `json:"mode"`
+
+	Environment string  `json:"environment,omitempty"` // SandboxEnvironment name
+	Provider    string  `json:"provider"`
+	Template    string  `json:"template"`
+	Image       string  `json:"image,omitempty"` // image reference; empty where the provider has none
+	Network     Network `json:"network"`
+	CPUs        float64 `json:"cpus,omitempty"`       // cores; 0 is the provider's default
+	MemoryMiB   int64   `json:"memory_mib,omitempty"` // 0 is the provider's default
+
+	Timeout     Duration `json:"timeout"`      // wall clock of the run; 0 is none
+	IdleTimeout Duration `json:"idle_timeout"` // without activity; 0 is none
+	HostGrace   Duration `json:"host_grace"`   // how long the sandbox holds service calls for a lost host
+
+	Env     map[string]string `json:"env,omitempty"`     // plain values for the agent
+	Secrets []string          `json:"secrets,omitempty"` // names only; values are sealed elsewhere
+	Schema  json.RawMessage   `json:"schema,omitempty"`  // JSON Schema of the reply
+
+	AgentUID int `json:"agent_uid"` // numeric owner of the workspace and of the agent's processes
+	AgentGID int `json:"agent_gid"`
+
+	Keep         bool     `json:"keep,omitempty"`          // leave the sandbox for a look
+	PublishAgent string   `json:"publish_agent,omitempty"` // host address of the agent server's HTTP surface
+	TrustMount   bool     `json:"trust_mount,omitempty"`
+	ExitCode     bool     `json:"exit_code,omitempty"` // the process exits with the command's own code
+	ToolDirs     []string `json:"tool_dirs,omitempty"` // host directories bound read-only on `local`
+	Detached     bool     `json:"detached,omitempty"`
+}
+
+// Agent says who does the work.
+type Agent struct {
+	Name    string   `json:"name"`              // exec, claude, codex, acp:CMD
+	Command []string `json:"command,omitempty"` // exec: argv, at least one element
+}
+
+// RepoSource says where a repository comes from.
+type RepoSource string
+
+// The sources of a repository.
+const (
+	RepoLocal  RepoSource = "local"  // a path on this machine
+	RepoRemote RepoSource = "remote" // a URL that git understands
+)
+
+// Repo is one repository of a run.
+type Repo struct {
+	Source RepoSource `json:"source"`
+	Org    string     `json:"org"`  // lower case; "local" for a path without a GitHub origin
+	Name   string     `json:"name"` // lower case
+	Path   string     `json:"path,omitempty"`
+	URL    string     `json:"url,omitempty"` // without credentials
+
+	Branch      string `json:"branch,omitempty"`      // start from this one; empty is HEAD
+	Commit      string `json:"commit,omitempty"`      // resolved when the Spec was frozen; local only
+	Mount       bool   `json:"mount,omitempty"`       // bind Path read-write instead of cloning it
+	Uncommitted bool   `json:"uncommitted,omitempty"` // bring the uncommitted work along
+}
+
+// Dir is where the repository lies inside the sandbox.
+func (r Repo) Dir() string { return WorkspaceDir + "/repos/" + r.Org + "/" + r.Name }
+
+// WorkspaceDir is the working directory of every sandbox.
+const WorkspaceDir = "/tmp/workspace"
+
+// WorkDir is where the agent starts: the first repository, else the workspace.
+func (s Spec) WorkDir() string {
+	if len(s.Repos) == 0 {
+		return WorkspaceDir
+	}
+	return s.Repos[0].Dir()
+}
