@@ -26,13 +26,13 @@ const (
 
 // Paths inside every sandbox.
 const (
-	LinkDir     = "/run/insights"            // bound from the host
-	SocketName  = "agent.sock"               // in LinkDir
-	BootName    = "boot.json"                // in LinkDir, read and removed by PID 1; absent where a pipe is used
+	LinkDir     = "/run/insights" // bound from the host
+	SocketName  = "agent.sock"    // in LinkDir
+	BootName    = "boot.json"     // in LinkDir, read and removed by PID 1; absent where a pipe is used
 	ServerPath  = "/opt/insights/bin/insights-agent-server"
 	ServerLog   = "/tmp/agent-server.log"
-	ObjectsDir  = "/opt/insights/objects"    // read-only git object directories, one numbered subdirectory each
-	DefaultPort = 47821                      // the HTTP surface
+	ObjectsDir  = "/opt/insights/objects" // read-only git object directories, one numbered subdirectory each
+	DefaultPort = 47821                   // the HTTP surface
 )
 
 // Boot is everything PID 1 is told at start. It is erased from where it was read
