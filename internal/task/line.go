@@ -96,13 +96,13 @@ func ParseLine(b []byte) (Event, error) {
 	}
 	ev.EventID, _ = strconv.ParseUint(l.EventID, 10, 64)
 	ev.FirstEventID, _ = strconv.ParseUint(l.FirstEventID, 10, 64)
-	ev.Kind = kindOf(l.Notification.Method)
+	ev.Kind = KindOf(l.Notification.Method)
 	return ev, nil
 }
 
-// kindOf finds the kind of a method; "__insights/" is an older spelling of
+// KindOf finds the kind of an event from its JSON-RPC method; "__insights/" is an older spelling of
 // "_insights/" that readers must accept.
-func kindOf(method string) Kind {
+func KindOf(method string) Kind {
 	m := strings.Replace(method, "__insights/", "_insights/", 1)
 	for k, name := range methods {
 		if name == m {

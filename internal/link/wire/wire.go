@@ -150,6 +150,12 @@ type Outcome struct {
 	Error      string `json:"error,omitempty"`    // why it failed, one line
 }
 
+// Failed reports whether the task itself failed. An agent that never ended has no
+// Outcome and has not failed by itself.
+func (o *Outcome) Failed() bool {
+	return o != nil && (o.Error != "" || o.Signal != "" || o.StopReason == "error" || o.ExitCode != nil && *o.ExitCode != 0)
+}
+
 // Heartbeat is the payload of FrameHeartbeat: sent every 30 s while a turn or a
 // command is going on, whatever it prints.
 type Heartbeat struct {

@@ -1,0 +1,145 @@
+// Package insightscli_test holds the rules of the architecture that a compiler does
+// not check: which package may import which, and that every package says what it is
+// for. docs/architecture.md has the picture.
+package insightscli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/Insights/insightscli/"
+
+// layers gives every package its layer. Imports go strictly down; what a package
+// may import beside that is in [sideways], with the reason.
+var layers = map[string]int{
+	"internal/task": 0, "internal/errs": 0, "internal/secret": 0, "internal/term": 0, "internal/build": 0,
+	"internal/link/wire": 0,
+
+	"internal/secret/seal": 1, "internal/sandbox": 1, "internal/config": 1, "internal/statedb": 1,
+	"internal/journal": 1, "internal/owner": 1, "internal/link": 1, "internal/agent": 1,
+	"internal/agentserver": 1, "internal/agentserver/embedded": 1, "internal/agentserver/proc": 1,
+	"internal/agentserver/jail": 1, "internal/repo": 1, "internal/platform": 1, "internal/image": 1,
+
+	"internal/sandbox/docker": 2, "internal/sandbox/local": 2, "internal/sandbox/memory": 2,
+	"internal/sandbox/sandboxtest": 2, "internal/agentserver/execdriver": 2,
+
+	"internal/runner/steps": 3, "internal/runner": 3,
+
+	"internal/background": 4, "internal/render": 4,
+
+	"internal/agentserver/serverctl": 5, "internal/cli": 6,
+	"cmd/insightscli": 7, "cmd/insights-agent-server": 7,
+}
+
+// sideways are the imports within a layer that are meant, with the reason.
+var sideways = map[string]string{
+	"internal/runner -> internal/runner/steps": "the runner drives the steps",
+}
+
+// importers names the only packages that may import an SDK.
+var importers = map[string][]string{
+	"github.com/docker/docker":           {"internal/sandbox/docker"},
+	"github.com/spf13/cobra":             {"internal/cli"},
+	"github.com/spf13/viper":             {"internal/config"},
+	"github.com/joho/godotenv":           {"internal/config"},
+	"modernc.org/sqlite":                 {"internal/statedb"},
+	"github.com/hashicorp/yamux":         {"internal/link"},
+	"github.com/vishvananda/netlink":     {"internal/agentserver/jail"},
+	"github.com/charmbracelet":           {"internal/tui"},
+	"github.com/google/go-github":        {"ghapp", "internal/signing"},
+	"github.com/pkg/browser":             {"ghapp"},
+	"go.temporal.io":                     {"internal/flow"},
+	"go.opentelemetry.io":                {"internal/telemetry"},
+	"github.com/modal-labs/modal-client": {"internal/sandbox/modal"},
+	"github.com/moby/profiles":           {"internal/agentserver/jail/seccompgen", "internal/sandbox/docker/seccompgen"},
+}
+
+type listed struct {
+	ImportPath   string
+	Doc          string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Doc,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestImportsGoDown(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if exempt(name) {
+			continue
+		}
+		mine, ok := layers[name]
+		if !ok {
+			t.Errorf("%s has no layer: give it one in arch_test.go", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			dep, ours := strings.CutPrefix(imp, module)
+			if !ours {
+				continue
+			}
+			if theirs, ok := layers[dep]; (!ok || theirs >= mine) && sideways[name+" -> "+dep] == "" {
+				t.Errorf("%s (layer %d) imports %s (layer %d)", name, mine, dep, theirs)
+			}
+		}
+	}
+}
+
+func TestEverySDKHasItsImporter(t *testing.T) {
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, imp := range p.Imports {
+			for sdk, who := range importers {
+				if (imp == sdk || strings.HasPrefix(imp, sdk+"/")) && !contains(who, name) {
+					t.Errorf("%s imports %s; only %s may", name, imp, strings.Join(who, ", "))
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.Doc == "" && !strings.HasSuffix(p.ImportPath, "/insightscli") {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// exempt are programs that are not part of the product.
+func exempt(name string) bool {
+	return strings.HasPrefix(name, "bench") || strings.HasSuffix(name, "gen") || name == "internal/testenv" ||
+		!strings.Contains(name, "/")
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,221 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/runner/steps"
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// How long the end of a run may take.
+const (
+	// cleanupBound is the time clean-up has when nobody presses twice.
+	cleanupBound = time.Minute
+	// forcedBound is the time it has after the second signal.
+	forcedBound = 2 * time.Second
+	// stopBound is how long a cancelled agent may take to end its turn.
+	stopBound = 10 * time.Second
+	// captureBound is how long taking the changes out may take.
+	captureBound = 5 * time.Minute
+)
+
+// execution is one run being carried out by this process.
+type execution struct {
+	runner *Runner
+	rec    journal.Record
+	spec   task.Spec
+	inbox  <-chan task.Input
+	story  *story
+	limits *limits
+
+	box     sandbox.Sandbox
+	client  *agent.Client
+	repos   []steps.RepoState
+	outcome *wire.Outcome // the agent's own end; nil if it never came
+	changes []task.RepoResult
+}
+
+// run carries the run to its end and writes its terminal state.
+func (x *execution) run(ctx context.Context) (task.Result, error) {
+	work, limits := arm(ctx, x.spec, x.rec.Started)
+	x.limits = limits
+	defer limits.disarm()
+	stopInputs := x.takeInputs(ctx)
+
+	err := x.steps(work)
+	if cause := context.Cause(work); cause != nil && err != nil {
+		err = cause // what ended the work, not what it broke
+	}
+	stopInputs()
+	cleanup := x.cleanUp(ctx)
+	return x.finish(ctx, x.result(err, cleanup))
+}
+
+// steps are the steps of a run, in order.
+func (x *execution) steps(ctx context.Context) error {
+	c, err := do(ctx, x, step{"context", "Preparing context", "Prepared context"},
+		steps.ContextIn{Spec: x.spec}, x.s().Context)
+	if err != nil {
+		return err
+	}
+	if _, err = do(ctx, x, step{"token", "Creating access token", "Created access token"},
+		steps.TokenIn{Run: x.spec.Run, Scopes: x.spec.Scopes}, x.s().Token); err != nil {
+		return err
+	}
+	w, err := x.workspace(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := do(ctx, x, step{"sandbox", "Setting up sandbox", "Set up sandbox"},
+		steps.ProvisionIn{Spec: x.spec, Name: c.Name, Mounts: w.Mounts}, x.s().Provision)
+	if err != nil {
+		return err
+	}
+	if err := x.attach(ctx, p.Sandbox); err != nil {
+		return err
+	}
+	if err := x.startAgent(ctx); err != nil {
+		return err
+	}
+	if err := x.follow(ctx); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// workspace prepares the repositories on the host; a run without any has no such
+// step.
+func (x *execution) workspace(ctx context.Context) (steps.WorkspaceOut, error) {
+	if len(x.spec.Repos) == 0 {
+		return steps.WorkspaceOut{}, nil
+	}
+	out, err := do(ctx, x, step{"clone", "Cloning repository", "Cloned repository"},
+		steps.WorkspaceIn{Spec: x.spec}, x.s().Workspace)
+	if err != nil {
+		return out, err
+	}
+	x.repos = out.Repos
+	for _, n := range out.Notices {
+		x.story.notice("warn", n)
+	}
+	return out, nil
+}
+
+// attach opens the sandbox and its link.
+func (x *execution) attach(ctx context.Context, id sandbox.ID) error {
+	record := context.WithoutCancel(ctx)
+	if err := x.runner.c.Store.SetSandbox(record, x.spec.Run, string(id)); err != nil {
+		return err
+	}
+	box, err := x.s().Open(ctx, x.spec.Provider, id)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return errs.New("runner.attach", errs.Internal, "insightscli run --start "+x.spec.Run.Short(),
+			"the sandbox of run %s is gone", x.spec.Run.Short())
+	}
+	if err != nil {
+		return err
+	}
+	x.box = box
+	return x.connect(ctx)
+}
+
+// connect makes the link, once.
+func (x *execution) connect(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, linkBound)
+	defer cancel()
+	c, err := x.s().Connect(bounded, x.spec.Run, x.box)
+	if err != nil {
+		return fmt.Errorf("connect to the sandbox: %w", err)
+	}
+	x.client = c
+	x.runner.setClient(x.spec.Run, c)
+	return nil
+}
+
+// startAgent begins the session, unless an earlier host did, and waits until it is
+// there.
+func (x *execution) startAgent(ctx context.Context) error {
+	begun, err := x.s().SessionBegun(ctx, x.client)
+	if err != nil {
+		return err
+	}
+	if begun {
+		return nil
+	}
+	_, err = do(ctx, x, step{"agent", "Starting agent", "Started agent"},
+		steps.AgentIn{Spec: x.spec}, func(ctx context.Context, in steps.AgentIn) (steps.AgentOut, error) {
+			return x.s().StartAgent(ctx, x.client, in)
+		})
+	return err
+}
+
+func (x *execution) s() *steps.Steps { return x.runner.c.Steps }
+
+// step is how a step is called in the journal and for people.
+type step struct {
+	name, doing, done string
+}
+
+// do carries out one step unless its result is journalled, and journals it.
+func do[In, Out any](ctx context.Context, x *execution, st step, in In, f func(context.Context, In) (Out, error)) (Out, error) {
+	var out Out
+	if err := context.Cause(ctx); err != nil {
+		return out, err
+	}
+	store, record := x.runner.c.Store, context.WithoutCancel(ctx)
+	hash, err := inputHash(in)
+	if err != nil {
+		return out, err
+	}
+	saved, done, err := store.Step(record, x.spec.Run, st.name, hash)
+	if err != nil {
+		return out, err
+	}
+	if done {
+		return out, json.Unmarshal(saved, &out)
+	}
+	x.story.step(st.name, task.StepInProgress, st.doing, "")
+	out, err = f(ctx, in)
+	if err != nil {
+		x.story.step(st.name, task.StepFailed, st.doing, detailOf(ctx, err))
+		return out, err
+	}
+	saved, err = json.Marshal(out)
+	if err != nil {
+		return out, err
+	}
+	if err := store.StepDone(record, x.spec.Run, st.name, hash, saved); err != nil {
+		return out, err
+	}
+	x.story.step(st.name, task.StepCompleted, st.done, "")
+	return out, nil
+}
+
+func detailOf(ctx context.Context, err error) string {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause.Error()
+	}
+	return err.Error()
+}
+
+// inputHash identifies what a step was asked, so that a journal is never replayed
+// for another question.
+func inputHash(in any) (string, error) {
+	b, err := json.Marshal(in)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,118 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/Insights/insightscli/internal/runner/steps"
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// cleanUp takes the changes out of the sandbox and removes it. It is not reached by
+// the cancellation of ctx, and bounded: by a minute, or by two seconds from the
+// moment the user asked a second time. Its error is reported beside the first.
+func (x *execution) cleanUp(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	if !x.forced() {
+		x.capture(ctx)
+	}
+	if x.client != nil {
+		x.runner.setClient(x.spec.Run, nil)
+		defer func() { _ = x.client.Close() }() // the sandbox is gone by then
+	}
+	if x.spec.Keep && x.box != nil {
+		x.story.notice("info", fmt.Sprintf("the sandbox is kept: %s; remove it with `insightscli prune`", x.box.ID()))
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, cleanupBound)
+	defer cancel()
+	stop := x.whenForced(func() { time.AfterFunc(forcedBound, cancel) })
+	defer stop()
+
+	st := step{"cleanup", "Removing sandbox", "Removed sandbox"}
+	x.story.step(st.name, task.StepInProgress, st.doing, "")
+	_, err := x.s().Destroy(bounded, steps.DestroyIn{
+		Run: x.spec.Run, Provider: x.spec.Provider, Domain: x.s().Domain, Sandbox: x.sandboxID(),
+	})
+	if err != nil {
+		x.story.step(st.name, task.StepFailed, st.doing, err.Error())
+		return err
+	}
+	x.story.step(st.name, task.StepCompleted, st.done, "")
+	return nil
+}
+
+func (x *execution) sandboxID() sandbox.ID {
+	if x.box != nil {
+		return x.box.ID()
+	}
+	return ""
+}
+
+// capture takes what the sandbox changed out of it, as far as there is a sandbox to
+// ask. What goes wrong is told per repository and never changes how the run ended.
+func (x *execution) capture(ctx context.Context) {
+	if x.client == nil || len(x.repos) == 0 {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, captureBound)
+	defer cancel()
+	stop := x.whenForced(cancel)
+	defer stop()
+	out, err := x.s().Capture(bounded, x.client, steps.CaptureIn{Spec: x.spec, Repos: x.repos})
+	if err != nil {
+		x.story.notice("error", "changes were not taken out of the sandbox: "+err.Error())
+		return
+	}
+	x.changes = out.Repos
+	for _, r := range out.Repos {
+		if r.Error != "" {
+			x.story.notice("error", fmt.Sprintf("changes in %s/%s were not taken out: %s", r.Org, r.Name, r.Error))
+		}
+	}
+}
+
+func (x *execution) forced() bool {
+	select {
+	case <-x.runner.c.Force:
+		return true
+	default:
+		return false
+	}
+}
+
+// whenForced calls f when the user asks a second time, unless stop was called
+// before. It waits for its goroutine in stop.
+func (x *execution) whenForced(f func()) (stop func()) {
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-x.runner.c.Force:
+			f()
+		case <-end:
+		}
+	}()
+	return func() {
+		close(end)
+		<-done
+	}
+}
+
+// finish writes the end: the finished event first, then the terminal state with the
+// run's secrets erased.
+func (x *execution) finish(ctx context.Context, res task.Result) (task.Result, error) {
+	x.story.tell(task.KindFinished, res)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupBound)
+	defer cancel()
+	logErr := x.story.log.Sync()
+	if err := x.runner.c.Store.Finish(bounded, x.spec.Run, res); err != nil {
+		return res, err
+	}
+	if logErr != nil {
+		return res, fmt.Errorf("write the event log: %w", logErr)
+	}
+	return res, nil
+}

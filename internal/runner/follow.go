@@ -1,0 +1,287 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+const (
+	// linkBound is how long a sandbox may take to answer on a new link.
+	linkBound = 60 * time.Second
+	// relinkPause is the wait between tries to get a lost link back.
+	relinkPause = 200 * time.Millisecond
+	// syncPause is the least time between two commits of the log. What lies between
+	// is still in the sandbox's own journal.
+	syncPause = 100 * time.Millisecond
+)
+
+// follow writes what the agent does until it is done, the sandbox is gone or the
+// work is cancelled. A cancelled agent is asked to stop and followed until it has,
+// for stopBound at most.
+func (x *execution) follow(ctx context.Context) error {
+	st := step{"follow", "Following the agent", "The agent is done"}
+	x.story.step(st.name, task.StepInProgress, st.doing, "")
+	f := x.newFollower()
+	err := f.follow(ctx)
+	switch {
+	case context.Cause(ctx) != nil:
+		x.story.step(st.name, task.StepFailed, st.doing, context.Cause(ctx).Error())
+	case err != nil:
+		x.story.step(st.name, task.StepFailed, st.doing, err.Error())
+	default:
+		x.story.step(st.name, task.StepCompleted, st.done, "")
+	}
+	return err
+}
+
+// follower turns the frames of one agent server into events.
+type follower struct {
+	x       *execution
+	streams map[wire.FrameType]*secret.Stream
+	written uint64 // frames up to this one are in the log (from an earlier host, too)
+	last    uint64 // the newest frame seen
+
+	ackable atomic.Uint64 // frames up to this one are in the log, with nothing held back
+	dirty   chan struct{} // something waits for a commit; capacity 1
+}
+
+func (x *execution) newFollower() *follower {
+	_, eventID := x.story.log.Last()
+	return &follower{
+		x: x, written: eventID, dirty: make(chan struct{}, 1),
+		streams: map[wire.FrameType]*secret.Stream{
+			wire.FrameStdout: x.story.mask.Stream(),
+			wire.FrameStderr: x.story.mask.Stream(),
+		},
+	}
+}
+
+func (f *follower) follow(work context.Context) error {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(work))
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil) // before the wait
+
+	wg.Go(func() { f.commit(ctx) })
+	wg.Go(func() { f.watchSandbox(ctx, cancel) })
+	wg.Go(func() { f.stopWhenCancelled(ctx, work, cancel) })
+	for {
+		err := f.x.client.Follow(ctx, 0, f.frame)
+		switch {
+		case f.x.outcome != nil:
+			return nil
+		case context.Cause(ctx) != nil:
+			return context.Cause(ctx)
+		case !errors.Is(err, agent.ErrLost):
+			return fmt.Errorf("follow the agent: %w", err)
+		}
+		if err := f.relink(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// relink gets a lost link back.
+func (f *follower) relink(ctx context.Context) error {
+	x := f.x
+	x.runner.setClient(x.spec.Run, nil)
+	_ = x.client.Close() // it is lost
+	deadline := time.Now().Add(linkBound)
+	for {
+		err := x.connect(ctx)
+		if err == nil || context.Cause(ctx) != nil || time.Now().After(deadline) {
+			return errors.Join(err, context.Cause(ctx))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(relinkPause):
+		}
+	}
+}
+
+// watchSandbox ends the following when the sandbox ends before its agent did.
+func (f *follower) watchSandbox(ctx context.Context, cancel context.CancelCauseFunc) {
+	exit, err := f.x.box.Wait(ctx)
+	if err != nil {
+		return // ctx is done, or the engine does not answer: the link tells
+	}
+	msg := fmt.Sprintf("the sandbox ended with code %d before its agent did", exit.Code)
+	if out := strings.TrimSpace(exit.Output); out != "" {
+		msg += ": " + lastLine(out)
+	}
+	cancel(errs.New("runner.follow", errs.Internal,
+		"insightscli logs "+f.x.spec.Run.Short()+" --server-log", "%s", f.x.story.mask.MaskString(msg)))
+}
+
+// stopWhenCancelled asks the agent to end its turn once the work is cancelled, and
+// gives up on it after a while.
+func (f *follower) stopWhenCancelled(ctx, work context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-f.x.story.broken:
+		cancel(fmt.Errorf("write the event log: %w", f.x.story.err()))
+		return
+	case <-work.Done():
+	}
+	bounded, done := context.WithTimeout(ctx, stopBound)
+	defer done()
+	if err := f.x.client.Send(bounded, task.Input{ID: string(task.NewID()), Kind: task.InputInterrupt}); err != nil {
+		cancel(context.Cause(work))
+		return
+	}
+	select {
+	case <-bounded.Done():
+	case <-f.x.runner.c.Force:
+	}
+	cancel(context.Cause(work))
+}
+
+// commit makes the log durable from time to time and tells the sandbox what it may
+// forget.
+func (f *follower) commit(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.dirty:
+		}
+		n := f.ackable.Load()
+		if err := f.x.story.log.Sync(); err != nil {
+			return // Append reports it
+		}
+		if n > 0 {
+			f.x.client.Ack(n)
+		}
+		pause.Reset(syncPause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// frame takes one frame from the sandbox. Frames that an earlier host wrote pass
+// through the masks only, so that a secret cut in two by its death is still found.
+func (f *follower) frame(fr wire.Frame) error {
+	if fr.Type == wire.FrameHeartbeat {
+		var beat wire.Heartbeat
+		if json.Unmarshal(fr.Data, &beat) == nil && beat.Active {
+			f.x.limits.beat()
+		}
+		return nil
+	}
+	if err := f.order(fr); err != nil {
+		return err
+	}
+	f.last = fr.Seq
+	switch fr.Type {
+	case wire.FrameStdout, wire.FrameStderr:
+		f.output(fr)
+	case wire.FrameEvent:
+		f.event(fr)
+	case wire.FrameDone:
+		return f.done(fr)
+	}
+	if !f.holding() {
+		f.ackable.Store(fr.Seq)
+	}
+	select {
+	case f.dirty <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// order checks that no frame is missing. After a new link the sandbox repeats what
+// was not acknowledged, so going back is fine.
+func (f *follower) order(fr wire.Frame) error {
+	switch {
+	case fr.Seq == f.last+1 || fr.Seq <= f.last:
+		return nil
+	case f.last == 0 && fr.Seq <= f.written+1:
+		return nil
+	}
+	return errs.New("runner.order", errs.Internal, "", "the sandbox skipped from event %d to %d", max(f.last, f.written), fr.Seq)
+}
+
+func (f *follower) holding() bool {
+	return f.streams[wire.FrameStdout].Held() > 0 || f.streams[wire.FrameStderr].Held() > 0
+}
+
+func streamOf(t wire.FrameType) task.Stream {
+	if t == wire.FrameStderr {
+		return task.Stderr
+	}
+	return task.Stdout
+}
+
+func (f *follower) output(fr wire.Frame) {
+	masked := f.streams[fr.Type].Write(fr.Data)
+	if fr.Seq <= f.written {
+		return
+	}
+	f.written = fr.Seq
+	f.x.limits.active()
+	if len(masked) > 0 {
+		f.x.story.output(streamOf(fr.Type), masked, fr.Continued || f.streams[fr.Type].Held() > 0,
+			task.Event{At: fr.At, EventID: fr.Seq})
+	}
+}
+
+func (f *follower) event(fr wire.Frame) {
+	if fr.Seq <= f.written {
+		return
+	}
+	f.written = fr.Seq
+	if !json.Valid(fr.Data) {
+		f.x.story.notice("warn", "the agent server sent an event that is not JSON; it was dropped")
+		return
+	}
+	if strings.HasPrefix(fr.Method, "session/") {
+		f.x.limits.active()
+	}
+	f.x.story.emit(task.Event{
+		At: fr.At, Kind: task.KindOf(fr.Method), Method: fr.Method, EventID: fr.Seq,
+		Params: f.x.story.mask.MaskJSON(fr.Data),
+	})
+}
+
+// done takes the agent's own end, with what the masks still held back.
+func (f *follower) done(fr wire.Frame) error {
+	var out wire.Outcome
+	if err := json.Unmarshal(fr.Data, &out); err != nil {
+		return fmt.Errorf("read the agent's end: %w", err)
+	}
+	f.x.outcome = &out
+	if fr.Seq <= f.written {
+		return nil
+	}
+	for typ, stream := range f.streams {
+		if rest := stream.Flush(); len(rest) > 0 {
+			f.x.story.output(streamOf(typ), rest, true, task.Event{At: fr.At, EventID: fr.Seq})
+		}
+	}
+	if out.ExitCode != nil {
+		f.x.story.exitCode(*out.ExitCode, task.Event{At: fr.At, EventID: fr.Seq})
+	}
+	return nil
+}
+
+func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }

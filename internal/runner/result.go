@@ -1,0 +1,73 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// result composes the Result from the first error, the agent's own end and the
+// clean-up.
+func (x *execution) result(err, cleanup error) task.Result {
+	res := task.Result{
+		Run: x.spec.Run, Task: x.spec.Task, State: task.StateCompleted,
+		Provider: x.spec.Provider, Started: x.rec.Started, Finished: time.Now().UTC(), Repos: x.changes,
+	}
+	if x.outcome != nil {
+		res.ExitCode, res.Signal = x.outcome.ExitCode, x.outcome.Signal
+	}
+	switch {
+	case errors.Is(err, errIdle):
+		res.IdleEnd = true
+	case errors.Is(err, errWallClock):
+		res.State, res.WallClockEnd = task.StateFailed, true
+		x.explain(&res, err)
+	case err != nil:
+		res.State = task.StateFailed
+		if k := errs.KindOf(err); k == errs.Canceled || k == errs.Terminated {
+			res.State = task.StateCancelled
+		}
+		x.explain(&res, err)
+	case x.outcome.Failed():
+		res.State = task.StateFailed
+		x.explain(&res, taskFailed(x.outcome))
+	}
+	if cleanup != nil {
+		res.Cleanup = x.story.mask.MaskString(cleanup.Error())
+		res.Sandbox = string(x.sandboxID())
+		if res.Code == 0 {
+			res.Code, res.Kind = errs.Incomplete.Code(), string(errs.Incomplete)
+			res.Hint = "insightscli prune"
+		}
+	}
+	if x.spec.Keep {
+		res.Sandbox = string(x.sandboxID())
+	}
+	return res
+}
+
+// explain puts an error into the Result: its kind, code, text and hint.
+func (x *execution) explain(res *task.Result, err error) {
+	kind := errs.KindOf(err)
+	res.Kind, res.Code = string(kind), kind.Code()
+	res.Error = x.story.mask.MaskString(err.Error())
+	res.Hint = errs.HintOf(err)
+}
+
+// taskFailed says how the task itself failed.
+func taskFailed(out *wire.Outcome) error {
+	const op = "runner.follow"
+	switch {
+	case out.Error != "":
+		return errs.New(op, errs.TaskFailed, "", "%s", out.Error)
+	case out.Signal != "":
+		return errs.New(op, errs.TaskFailed, "", "the command was ended by %s", out.Signal)
+	case out.ExitCode != nil:
+		return errs.New(op, errs.TaskFailed, "", "the command exited with code %d", *out.ExitCode)
+	}
+	return errs.New(op, errs.TaskFailed, "", "the agent stopped: %s", out.StopReason)
+}

@@ -1,0 +1,165 @@
+// Package runner carries out runs in this process: the seven steps in order, each
+// journalled before the next begins, with the time limits, the inputs and the
+// clean-up around them.
+//
+// A run survives its runner. Every step's result is in state.db under the step's
+// name and input hash before the next step starts, every event is in the run's log
+// before anybody sees it, and the sandbox goes on without a host; so [Runner.Execute]
+// called again, by whichever process owns the run now, goes on where the last one
+// stopped.
+//
+// The rules that keep this true:
+//   - a run is executed by its owner only, and ownership is taken by compare-and-set
+//     while the owner's lock is held;
+//   - a cancel and every input is journalled before it is acted on;
+//   - the limits are armed before the provider is called, and a replacement starts
+//     its idle clock anew;
+//   - clean-up runs on a bounded context that cancellation does not reach; the first
+//     error wins and a clean-up error is reported beside it;
+//   - a terminal state is always written, after the finished event.
+//
+// The package knows ports, never a driver, and prints nothing.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/runner/steps"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// Config is what a Runner needs.
+type Config struct {
+	Steps   *steps.Steps
+	Store   *journal.Store
+	Secrets *Secrets
+	// Owner is the id under which this process owns runs.
+	Owner string
+	// Force is closed when the user asked a second time: clean-up then has two
+	// seconds. It may be nil.
+	Force <-chan struct{}
+}
+
+// Runner executes runs. Its methods may be called at the same time for different
+// runs.
+type Runner struct {
+	c Config
+
+	mu   sync.Mutex
+	live map[task.ID]*agent.Client // runs of this process that have a link
+}
+
+// New returns a Runner.
+func New(c Config) *Runner {
+	return &Runner{c: c, live: map[task.ID]*agent.Client{}}
+}
+
+// Submit records a run, with its secrets sealed, in one transaction. It starts
+// nothing.
+func (r *Runner) Submit(ctx context.Context, spec task.Spec, values map[string]secret.String) error {
+	key, err := steps.NewLinkKey(spec.Run)
+	if err != nil {
+		return err
+	}
+	all := map[string]secret.String{steps.SecretLinkKey: key}
+	for name, v := range values {
+		all[name] = v
+	}
+	sealed, err := r.c.Secrets.seal(spec.Run, all)
+	if err != nil {
+		return err
+	}
+	return r.c.Store.Create(ctx, spec, sealed)
+}
+
+// Run submits, claims and executes a run. The error is about what kept the run from
+// being recorded or finished; how the run itself went is in the Result.
+func (r *Runner) Run(ctx context.Context, spec task.Spec, values map[string]secret.String, inbox <-chan task.Input, screen task.Sink) (task.Result, error) {
+	if err := r.Submit(ctx, spec, values); err != nil {
+		return task.Result{}, err
+	}
+	ok, err := r.c.Store.Claim(ctx, spec.Run, "", r.c.Owner)
+	if err != nil {
+		return task.Result{}, err
+	}
+	if !ok {
+		return task.Result{}, errs.New("runner.Run", errs.Conflict,
+			"insightscli logs -f "+spec.Run.Short(), "run %s was taken over by the background runner", spec.Run.Short())
+	}
+	return r.Execute(ctx, spec.Run, inbox, screen)
+}
+
+// Execute carries a run that this process owns to its end, from wherever it stands.
+// When ctx is done the run is cancelled and cleaned up; Execute then still returns
+// its Result.
+func (r *Runner) Execute(ctx context.Context, id task.ID, inbox <-chan task.Input, screen task.Sink) (task.Result, error) {
+	// What is written about a run must be written also when ctx is done.
+	record := context.WithoutCancel(ctx)
+	rec, err := r.c.Store.Run(record, id)
+	if err != nil {
+		return task.Result{}, err
+	}
+	if rec.State.Terminal() && rec.Result != nil {
+		return *rec.Result, nil
+	}
+	log, err := r.c.Store.OpenLog(record, rec)
+	if err != nil {
+		return task.Result{}, fmt.Errorf("open the log of run %s: %w", id.Short(), err)
+	}
+	defer func() { _ = log.Close() }() // everything that matters was synced
+
+	if res, ok, err := r.finishedInLog(record, rec); err != nil {
+		return task.Result{}, err
+	} else if ok {
+		return res, r.c.Store.Finish(record, id, res)
+	}
+	if err := r.c.Store.Begin(record, id); err != nil {
+		return task.Result{}, err
+	}
+	if rec, err = r.c.Store.Run(record, id); err != nil {
+		return task.Result{}, err
+	}
+	values, err := r.c.Secrets.All(record, id)
+	if err != nil {
+		return task.Result{}, err
+	}
+	x := &execution{
+		runner: r, rec: rec, spec: rec.Spec, inbox: inbox,
+		story: newStory(id, log, screen, newMasker(values)),
+	}
+	return x.run(ctx)
+}
+
+// finishedInLog finds the Result of a run whose finished event was written but whose
+// terminal state was not.
+func (r *Runner) finishedInLog(ctx context.Context, rec journal.Record) (task.Result, bool, error) {
+	return r.c.Store.FinishedInLog(ctx, rec)
+}
+
+// Client returns the link to a run that this process executes, for those who want
+// to look inside.
+func (r *Runner) Client(id task.ID) (*agent.Client, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := r.live[id]; ok {
+		return c, nil
+	}
+	return nil, errs.New("runner.Client", errs.Conflict, "insightscli show "+id.Short(),
+		"run %s has no live sandbox", id.Short())
+}
+
+func (r *Runner) setClient(id task.ID, c *agent.Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c == nil {
+		delete(r.live, id)
+		return
+	}
+	r.live[id] = c
+}

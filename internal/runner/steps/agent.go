@@ -1,0 +1,52 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// readyBound is how long an agent may take until its session is there. Real agents
+// need 8 to 12 seconds on a good day.
+const readyBound = 2 * time.Minute
+
+// AgentIn asks for the agent's session.
+type AgentIn struct {
+	Spec task.Spec `json:"spec"`
+}
+
+// AgentOut is empty: the session is there.
+type AgentOut struct {
+}
+
+// SessionBegun reports whether an earlier host began the session already.
+func (s *Steps) SessionBegun(ctx context.Context, c *agent.Client) (bool, error) {
+	h, err := c.Health(ctx)
+	if err != nil {
+		return false, fmt.Errorf("ask the agent server how it is: %w", err)
+	}
+	return h.HasSession, nil
+}
+
+// StartAgent begins the session and waits until it is there: a server that answers
+// is not yet a session.
+func (s *Steps) StartAgent(ctx context.Context, c *agent.Client, in AgentIn) (AgentOut, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	t := in.Spec
+	err := c.Start(ctx, wire.Start{
+		Agent: t.Agent.Name, Command: t.Agent.Command, Dir: t.WorkDir(),
+		Prompt: t.Description, Schema: t.Schema, Mode: string(t.Mode),
+	})
+	if err != nil {
+		return AgentOut{}, fmt.Errorf("start agent %s: %w", t.Agent.Name, err)
+	}
+	if err := c.Ready(ctx); err != nil {
+		return AgentOut{}, fmt.Errorf("start agent %s: %w", t.Agent.Name, err)
+	}
+	return AgentOut{}, nil
+}

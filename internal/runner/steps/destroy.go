@@ -1,0 +1,73 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// DestroyIn names what is to go.
+type DestroyIn struct {
+	Run      task.ID    `json:"run"`
+	Provider string     `json:"provider"`
+	Domain   string     `json:"domain"`            // sandbox.LabelState of the run's sandboxes
+	Sandbox  sandbox.ID `json:"sandbox,omitempty"` // empty: found by label
+}
+
+// DestroyOut is empty: what could not be removed is an error.
+type DestroyOut struct{}
+
+// Destroy removes everything a run holds on this machine but its records: every
+// sandbox that carries its label, its directory, its token and its hold on cached
+// checkouts. What is gone already is fine.
+func (s *Steps) Destroy(ctx context.Context, in DestroyIn) (DestroyOut, error) {
+	var all []error
+	if err := s.destroySandboxes(ctx, in); err != nil {
+		all = append(all, err)
+	} else if err := os.RemoveAll(s.RunDir(in.Run)); err != nil {
+		// Not before the sandbox is gone: it writes there.
+		all = append(all, fmt.Errorf("remove the run's directory: %w", err))
+	}
+	if err := s.Tokens.Revoke(ctx, in.Run); err != nil {
+		all = append(all, fmt.Errorf("revoke the run's token: %w", err))
+	}
+	if err := s.Repos.Release(ctx, in.Run); err != nil {
+		all = append(all, err)
+	}
+	return DestroyOut{}, errors.Join(all...)
+}
+
+func (s *Steps) destroySandboxes(ctx context.Context, in DestroyIn) error {
+	p, err := s.Provider(ctx, in.Provider)
+	if err != nil {
+		return fmt.Errorf("remove sandbox: %w", err)
+	}
+	ids := []sandbox.ID{in.Sandbox}
+	if in.Sandbox == "" {
+		found, err := p.List(ctx, map[string]string{sandbox.LabelRun: string(in.Run), sandbox.LabelState: in.Domain})
+		if err != nil {
+			return fmt.Errorf("find sandbox: %w", err)
+		}
+		ids = ids[:0]
+		for _, f := range found {
+			ids = append(ids, f.ID)
+		}
+	}
+	for _, id := range ids {
+		box, err := p.Open(ctx, id)
+		if errors.Is(err, sandbox.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = box.Destroy(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("remove sandbox %s: %w", id, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// AgentHome is the home directory of the agent in every sandbox.
+const AgentHome = "/home/agent"
+
+// ProvisionIn asks for a sandbox.
+type ProvisionIn struct {
+	Spec   task.Spec       `json:"spec"`
+	Name   string          `json:"name"`
+	Mounts []sandbox.Mount `json:"mounts"`
+}
+
+// ProvisionOut names the sandbox.
+type ProvisionOut struct {
+	Sandbox sandbox.ID `json:"sandbox"`
+}
+
+// Provision creates the sandbox, labelled with its run. One that an earlier,
+// interrupted try left is removed first, by Create: no agent ever ran in it.
+func (s *Steps) Provision(ctx context.Context, in ProvisionIn) (ProvisionOut, error) {
+	p, err := s.Provider(ctx, in.Spec.Provider)
+	if err != nil {
+		return ProvisionOut{}, err
+	}
+	spec, err := s.sandboxSpec(ctx, in)
+	if err != nil {
+		return ProvisionOut{}, err
+	}
+	box, err := p.Create(ctx, spec)
+	if err != nil {
+		return ProvisionOut{}, fmt.Errorf("create sandbox: %w", err)
+	}
+	return ProvisionOut{Sandbox: box.ID()}, nil
+}
+
+func (s *Steps) sandboxSpec(ctx context.Context, in ProvisionIn) (sandbox.Spec, error) {
+	t := in.Spec
+	server, err := s.AgentServer(ctx)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	boot, err := s.boot(ctx, t)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	dir := s.RunDir(t.Run)
+	if err := os.MkdirAll(filepath.Join(dir, "link"), 0o700); err != nil {
+		return sandbox.Spec{}, fmt.Errorf("make the run's directory: %w", err)
+	}
+	return sandbox.Spec{
+		Name: in.Name,
+		Labels: map[string]string{
+			sandbox.LabelRun:   string(t.Run),
+			sandbox.LabelTask:  string(t.Task),
+			sandbox.LabelOwner: s.Owner,
+			sandbox.LabelState: s.Domain,
+		},
+		Image:       t.Image,
+		Network:     sandbox.Network(t.Network),
+		CPUs:        t.CPUs,
+		MemoryMiB:   t.MemoryMiB,
+		AgentUID:    t.AgentUID,
+		AgentGID:    t.AgentGID,
+		Boot:        boot,
+		AgentServer: server,
+		Dir:         dir,
+		Mounts:      in.Mounts,
+		ToolDirs:    t.ToolDirs,
+		Lifetime:    t.Timeout.Std(),
+	}, nil
+}
+
+// boot composes what PID 1 is told. The secrets of the run are read here and
+// nowhere else on their way into a sandbox.
+func (s *Steps) boot(ctx context.Context, t task.Spec) ([]byte, error) {
+	key, err := s.hostKey(ctx, t.Run)
+	if err != nil {
+		return nil, err
+	}
+	env, err := s.environment(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	b := wire.Boot{
+		V: wire.Version, Run: string(t.Run), Task: string(t.Task), Team: t.Team, User: t.User,
+		HostKey: hostPublic(key), Secret: key.Secret,
+		UID: t.AgentUID, GID: t.AgentGID, Home: AgentHome, Dir: t.WorkDir(),
+		Env: env, Network: string(t.Network), HostGrace: t.HostGrace.Std(),
+	}
+	if t.PublishAgent != "" {
+		if b.JWTKey, b.JWTKeyID, err = s.JWTKey(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(b)
+}
+
+// environment is what the agent's processes see: who they work for, the run's
+// access token, then what the user gave.
+func (s *Steps) environment(ctx context.Context, t task.Spec) (map[string]string, error) {
+	values, err := s.Secrets.All(ctx, t.Run)
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{}
+	for k, v := range t.Env {
+		env[k] = v
+	}
+	for _, name := range t.Secrets {
+		v, ok := values[name]
+		if !ok {
+			return nil, errs.New("steps.environment", errs.Conflict, "start the run again",
+				"the value of secret %q is gone", name)
+		}
+		env[name] = v.Reveal()
+	}
+	env["INSIGHTS_TASK_ID"] = string(t.Task)
+	env["INSIGHTS_TASK_RUN_ID"] = string(t.Run)
+	env["INSIGHTS_PROJECT_ID"] = strconv.FormatInt(t.Team, 10)
+	if tok, ok := values[SecretToken]; ok {
+		env["INSIGHTS_PERSONAL_API_KEY"] = tok.Reveal()
+	}
+	return env, nil
+}
+
+// Open attaches to the sandbox of a run. The error wraps sandbox.ErrNotFound when
+// it is gone.
+func (s *Steps) Open(ctx context.Context, provider string, id sandbox.ID) (sandbox.Sandbox, error) {
+	p, err := s.Provider(ctx, provider)
+	if err != nil {
+		return nil, err
+	}
+	return p.Open(ctx, id)
+}

@@ -1,0 +1,123 @@
+// Package steps holds the steps of a run, written once: methods with a plain struct
+// in and a plain struct out, which the embedded runner calls directly and a
+// workflow engine may wrap as activities. Every struct round-trips JSON and holds
+// no secret; every step is safe to repeat, because a crash between a step and the
+// record of it repeats it.
+//
+// The steps know nothing of events, screens, signals or time limits: the runner
+// has those.
+package steps
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/link"
+	"github.com/Insights/insightscli/internal/repo"
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// Names of the secrets that the steps themselves put beside the user's.
+const (
+	SecretLinkKey = "insightscli.link" // the run's link keys
+	SecretToken   = "insightscli.token"
+)
+
+// tokens mints the scoped access token of a run.
+type tokens interface {
+	Mint(ctx context.Context, run task.ID, scopes []string, ttl time.Duration) (secret.String, error)
+	Revoke(ctx context.Context, run task.ID) error
+}
+
+// secrets keeps the sealed values of a run.
+type secrets interface {
+	Get(ctx context.Context, run task.ID, name string) (secret.String, error)
+	All(ctx context.Context, run task.ID) (map[string]secret.String, error)
+	Put(ctx context.Context, run task.ID, name string, value secret.String) error
+}
+
+// Steps is what the steps need. The zero value is not usable; wiring fills it.
+type Steps struct {
+	// Provider returns the provider of that name, or why there is none here.
+	Provider func(ctx context.Context, name string) (sandbox.Provider, error)
+	Tokens   tokens
+	Secrets  secrets
+	Repos    *repo.Cache
+
+	// AgentServer returns the path of the agent-server binary for this machine's
+	// sandboxes, unpacked if need be.
+	AgentServer func(ctx context.Context) (string, error)
+	// JWTKey returns the PEM of the public key that outside clients of a published
+	// agent server are checked against, and its key id.
+	JWTKey func(ctx context.Context) (pem []byte, kid string, err error)
+
+	Dir    string // the state directory
+	Owner  string // value of sandbox.LabelOwner
+	Domain string // value of sandbox.LabelState
+}
+
+// RunDir is the run's own directory on the host.
+func (s *Steps) RunDir(run task.ID) string { return filepath.Join(s.Dir, "run", string(run)) }
+
+// BareDir is the bare repository that keeps what repository n of the run became.
+func (s *Steps) BareDir(run task.ID, n int) string { return BareDir(s.Dir, run, n) }
+
+// hostKey reads the run's link keys.
+func (s *Steps) hostKey(ctx context.Context, run task.ID) (link.HostKey, error) {
+	v, err := s.Secrets.Get(ctx, run, SecretLinkKey)
+	if err != nil {
+		return link.HostKey{}, err
+	}
+	return ParseLinkKey(run, v)
+}
+
+// linkKey is the stored form of link.HostKey.
+type linkKey struct {
+	Seed   []byte `json:"seed"`
+	Secret []byte `json:"secret"`
+}
+
+// NewLinkKey makes the link keys of a run, in the form that is sealed.
+func NewLinkKey(run task.ID) (secret.String, error) {
+	k, err := link.NewKeys(string(run))
+	if err != nil {
+		return secret.String{}, err
+	}
+	b, err := json.Marshal(linkKey{Seed: k.Private.Seed(), Secret: k.Secret})
+	return secret.New(string(b)), err
+}
+
+// ParseLinkKey reads what NewLinkKey made.
+func ParseLinkKey(run task.ID, v secret.String) (link.HostKey, error) {
+	var k linkKey
+	if err := json.Unmarshal([]byte(v.Reveal()), &k); err != nil || len(k.Seed) != ed25519.SeedSize {
+		return link.HostKey{}, errs.New("steps.ParseLinkKey", errs.Internal, "", "link key of run %s is damaged", run.Short())
+	}
+	return link.HostKey{Private: ed25519.NewKeyFromSeed(k.Seed), Secret: k.Secret, Run: string(run)}, nil
+}
+
+// Connect opens a link to a sandbox and makes the handshake.
+func (s *Steps) Connect(ctx context.Context, run task.ID, box sandbox.Sandbox) (*agent.Client, error) {
+	key, err := s.hostKey(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var conn net.Conn
+	if conn, err = box.Link(ctx); err != nil {
+		return nil, err
+	}
+	c, err := agent.Connect(ctx, conn, key, nil)
+	if err != nil {
+		_ = conn.Close() // the handshake's error is the one that matters
+		return nil, err
+	}
+	return c, nil
+}

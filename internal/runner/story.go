@@ -1,0 +1,96 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// story tells one run: it masks, numbers and writes events, to the journal first
+// and then to the screen. It is the only place where sequence numbers are made.
+type story struct {
+	run    task.ID
+	log    *journal.Log
+	screen task.Sink
+	mask   *secret.Masker
+
+	mu     sync.Mutex // guards what follows, and the order of events
+	seq    uint64
+	buf    []byte
+	failed error         // the first error of the journal
+	broken chan struct{} // closed when failed is set
+}
+
+func newStory(run task.ID, log *journal.Log, screen task.Sink, mask *secret.Masker) *story {
+	seq, _ := log.Last()
+	return &story{run: run, log: log, screen: screen, mask: mask, seq: seq, broken: make(chan struct{})}
+}
+
+// tell writes an event whose payload is a value of package task.
+func (s *story) tell(kind task.Kind, payload any) {
+	params, err := json.Marshal(payload)
+	if err != nil {
+		params = []byte(`{}`) // our own plain structs always marshal
+	}
+	s.emit(task.Event{Kind: kind, Params: s.mask.MaskJSON(params)})
+}
+
+// step tells that a step began or ended.
+func (s *story) step(name, status, label, detail string) {
+	if r := []rune(detail); len(r) > 200 {
+		detail = string(r[:200])
+	}
+	s.tell(task.KindStep, task.Step{Step: name, Status: status, Label: label, Group: "setup", Detail: detail})
+}
+
+// notice tells people something. The text is masked like everything else.
+func (s *story) notice(level, message string) {
+	s.tell(task.KindNotice, task.Notice{Level: level, Message: message})
+}
+
+// emit numbers ev and writes it. Params must be masked already.
+func (s *story) emit(ev task.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.emitLocked(ev)
+}
+
+// output writes a piece of a command's output, masked already.
+func (s *story) output(stream task.Stream, data []byte, continued bool, ev task.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf = task.AppendOutput(s.buf[:0], stream, data, continued)
+	ev.Kind, ev.Params = task.KindOutput, s.buf
+	s.emitLocked(ev)
+}
+
+// exitCode writes how a command ended, as the last piece of its output.
+func (s *story) exitCode(code int, ev task.Event) {
+	ev.Kind, ev.Params = task.KindOutput, fmt.Appendf(nil, `{"exitCode":%d}`, code)
+	s.emit(ev)
+}
+
+func (s *story) emitLocked(ev task.Event) {
+	s.seq++
+	ev.Run, ev.Seq = s.run, s.seq
+	if ev.At.IsZero() {
+		ev.At = time.Now()
+	}
+	if err := s.log.Append(ev); err != nil && s.failed == nil {
+		s.failed = err
+		close(s.broken)
+	}
+	s.screen.Emit(ev)
+}
+
+// err is the first error of the journal, if any.
+func (s *story) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
