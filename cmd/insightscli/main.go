@@ -1,0 +1,21 @@
+// Command insightscli runs background agents in sandboxes.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/Insights/insightscli/internal/cli"
+	"github.com/Insights/insightscli/internal/term"
+)
+
+func main() {
+	ctx, force, stop := cli.Signals(context.Background())
+	dir, _ := os.Getwd() // a directory that is gone is noticed by whoever needs one
+	code := cli.Main(ctx, cli.Process{
+		Streams: term.System(os.Stdin, os.Stdout, os.Stderr, os.Environ()),
+		Args:    os.Args[1:], Environ: os.Environ(), Dir: dir, Force: force,
+	})
+	stop()
+	os.Exit(code)
+}

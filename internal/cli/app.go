@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/internal/term"
+)
+
+// app is what the commands share. Making one opens nothing: every dependency is
+// opened by the first command that asks for it, and closed by Main.
+type app struct {
+	process Process
+	streams *term.Streams
+	debug   bool // --debug
+
+	wiring
+}
+
+func newApp(p Process) *app {
+	a := &app{process: p, streams: p.Streams}
+	a.wiring = defaultWiring(a)
+	return a
+}
+
+// config reads the settings; flags are those given on the command line, by the
+// name of the setting.
+func (a *app) config(flags map[string]string) (config.Config, error) {
+	return config.Load(config.LoadOptions{Environ: a.process.Environ, Dir: a.process.Dir, Flags: flags})
+}
+
+// close closes what was opened.
+func (a *app) close() error { return nil }

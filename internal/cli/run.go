@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/render"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+	"github.com/Insights/insightscli/internal/term"
+)
+
+// executor carries out one run and returns when its last event was emitted.
+type executor interface {
+	Run(ctx context.Context, spec task.Spec, secrets map[string]secret.String, inbox <-chan task.Input, sink task.Sink) (task.Result, error)
+}
+
+type runOptions struct {
+	app *app
+
+	prompt  string
+	command []string
+
+	// settings are the flags given on the command line that override a setting: the
+	// setting's name → its text.
+	settings map[string]string
+
+	agent         string
+	repos         []string
+	branch        string
+	title         string
+	originProduct string
+	createPR      bool
+	createPRGiven bool
+	mode          string
+	environment   string
+	image         string
+	envVars       []string
+	secrets       []string
+	schema        string
+	mount         bool
+	uncommitted   bool
+	trustMount    bool
+	keep          bool
+	publishAgent  string
+	exitCode      bool
+	noStart       bool
+	start         string
+	detach        bool
+	json          bool
+	quiet         bool
+	dryRun        bool
+}
+
+func newRunCmd(a *app, runF func(context.Context, *runOptions) error) *cobra.Command {
+	o := &runOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "run [PROMPT] [-- COMMAND…]",
+		Short: "Run a task in a new sandbox and show what happens",
+		Long: `Creates a task and a run, makes a sandbox, brings the repositories into it, lets an
+agent work there, takes the changes out and removes the sandbox again. With -- the
+agent is COMMAND itself, run in the first repository; with a PROMPT it is --agent.
+
+The repositories on this machine are not touched (but see --mount): the changes wait
+under the run's id for 'insightscli diff' and 'insightscli apply'. Standard output
+carries what the command or the agent says, standard error all the rest.
+
+The first Ctrl-C ends the run in order, the second at once; the sandbox is removed
+either way. If the reader of the output goes away, the run is ended too.` +
+			exits("0", "1", "2", "3", "4", "5", "7", "8", "124", "130", "143"),
+		Example: `  insightscli run --repo . -- make test
+  insightscli run --repo org/repo --branch main --json -- ./ci.sh
+  insightscli run -d --repo . --timeout 20m -- go test ./...`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.fill(cmd.ArgsLenAtDash(), args); err != nil {
+				return err
+			}
+			o.settings = givenSettings(cmd.Flags())
+			o.createPRGiven = cmd.Flags().Changed("create-pr")
+			if err := o.validate(); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return runRun(cmd.Context(), o)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+// fill takes prompt and command from the arguments; dash is how many of them stood
+// before --, or -1.
+func (o *runOptions) fill(dash int, args []string) error {
+	words := args
+	if dash >= 0 {
+		words, o.command = args[:dash], args[dash:]
+	}
+	switch {
+	case len(words) > 1:
+		return usageError("the prompt is one argument: quote it, or put -- before a command (got %q, %q)", words[0], words[1])
+	case dash >= 0 && len(o.command) == 0:
+		return usageError("-- needs a COMMAND behind it")
+	case len(o.command) > 0 && strings.TrimSpace(o.command[0]) == "":
+		return usageError("COMMAND is empty")
+	case len(words) == 1:
+		o.prompt = words[0]
+		if strings.TrimSpace(o.prompt) == "" {
+			return usageError("PROMPT is empty")
+		}
+	}
+	return nil
+}
+
+func runRun(ctx context.Context, o *runOptions) error {
+	if o.start != "" {
+		return runStart(ctx, o)
+	}
+	plan, err := o.freeze(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range plan.notices {
+		o.say("note: %s\n", n)
+	}
+	switch {
+	case o.dryRun:
+		return o.printSpec(plan.spec)
+	case o.noStart, o.detach:
+		return runLater(ctx, o, plan)
+	}
+	return o.execute(ctx, plan)
+}
+
+// execute carries out the run here and reports how it went.
+func (o *runOptions) execute(ctx context.Context, p plan) error {
+	ex, err := o.app.executor(ctx, p.config, p.spec)
+	if err != nil {
+		return err
+	}
+	sink := o.app.sink(o.json, o.quiet)
+	result, err := ex.Run(ctx, p.spec, p.secrets, nil, sink)
+	if err != nil {
+		return err
+	}
+	if err := sink.Err(); err != nil && !errors.Is(err, term.ErrGone) {
+		return errs.New("cli.run", errs.Internal, "insightscli logs "+result.Run.Short(), "write output: %w", err)
+	}
+	return resultError(result, o.exitCode)
+}
+
+// resultError turns a Result into the process's end. What the screens have said
+// already is not said again.
+func resultError(r task.Result, ownCode bool) error {
+	kind := errs.Kind(r.Kind)
+	switch {
+	case ownCode && r.ExitCode != nil && (r.Code == 0 || kind == errs.TaskFailed):
+		return exitWith(*r.ExitCode)
+	case r.Code == 0, kind == errs.TaskFailed, kind == errs.Canceled, kind == errs.Terminated:
+		return exitWith(r.Code)
+	case r.Error == "":
+		return errs.New("cli.run", kind, r.Hint, "run %s left something behind: %s", r.Run.Short(), r.Cleanup)
+	}
+	return errs.New("cli.run", kind, r.Hint, "%s", r.Error)
+}
+
+func (o *runOptions) printSpec(spec task.Spec) error {
+	enc := json.NewEncoder(o.app.streams.Out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(spec)
+}
+
+// say writes a message for people.
+func (o *runOptions) say(format string, args ...any) {
+	if !o.quiet && !o.json {
+		fmt.Fprintf(o.app.streams.Err, format, args...)
+	}
+}
+
+// screen is a sink that remembers whether its reader is still there.
+type screen interface {
+	task.Sink
+	Err() error
+}
+
+// sink returns the screen for the streams of this process.
+func (a *app) sink(json, quiet bool) screen {
+	s := a.streams
+	if json {
+		return render.NewJSONL(s.Out)
+	}
+	return render.NewText(s.Out, s.Err, render.Options{
+		OutTTY: s.OutTTY, ErrTTY: s.ErrTTY, Color: s.Color, Dumb: s.Dumb, Quiet: quiet,
+	})
+}

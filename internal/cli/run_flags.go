@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// maxTitle is the length of a task's title, in characters.
+const maxTitle = 255
+
+// addFlags binds the flags of `run`. Those that override a setting are only
+// declared: givenSettings hands them to the configuration, which knows their types
+// and defaults.
+func (o *runOptions) addFlags(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&o.agent, "agent", "", "agent that works: exec (the default with -- COMMAND), claude, codex or acp:CMD")
+	f.StringArrayVar(&o.repos, "repo", nil, "repository to work in: org/repo, a git URL or a local path (repeatable)")
+	f.StringVar(&o.branch, "branch", "", "branch to start from (default: HEAD of a local path, else the remote's default)")
+	f.BoolVar(&o.uncommitted, "uncommitted", false, "bring the uncommitted work of local repositories along")
+	f.BoolVar(&o.mount, "mount", false, "bind local repositories read-write instead of cloning them")
+	f.BoolVar(&o.trustMount, "trust-mount", false, "mount although .git/config and hooks cannot be protected from the sandbox")
+	f.StringVar(&o.title, "title", "", "title of the task (default: from PROMPT or COMMAND)")
+	f.StringVar(&o.originProduct, "origin-product", "user_created", "product that creates the task")
+	f.String("scopes", "full", "what the agent may do in Insights: read_only, full or a list such as query:read,insight:read")
+	f.BoolVar(&o.createPR, "create-pr", false, "let the agent open a pull request")
+	f.StringVar(&o.mode, "mode", string(task.ModeBackground), "background, or interactive: somebody is there to answer")
+	f.StringArrayVar(&o.envVars, "env-var", nil, "variable for the agent: K=V, or K for the value it has here (repeatable)")
+	f.StringArrayVar(&o.secrets, "secret", nil, "the same for a secret, masked everywhere (repeatable)")
+	f.StringVar(&o.schema, "schema", "", "file with the JSON Schema of the agent's reply")
+	f.String("provider", "", "where the sandbox is made: docker, local, modal or MODAL_DOCKER (default: docker if an engine answers, else local)")
+	f.StringVar(&o.environment, "env", "", "sandbox environment by name")
+	f.String("template", "default_base", "sandbox template")
+	f.StringVar(&o.image, "image", "", "image of the sandbox (default: the template's)")
+	f.String("cpus", "", "processor cores, such as 2 or 0.5")
+	f.String("memory", "", "memory, such as 512m or 8g")
+	f.String("network", "full", "network level: full, trusted, custom or link")
+	f.String("tools", "auto", "auto binds the tool directories of PATH into a local sandbox, none does not")
+	f.String("timeout", "3h", "wall-clock limit; 0: none")
+	f.String("idle-timeout", "30m", "complete the run after so long without activity; 0: never")
+	f.String("host-grace", "2m", "how long the sandbox waits for a host process that is gone")
+	f.BoolVar(&o.keep, "keep", false, "leave the sandbox for a look afterwards")
+	f.StringVar(&o.publishAgent, "publish-agent", "", "open the agent server's HTTP surface on this address")
+	f.Lookup("publish-agent").NoOptDefVal = "127.0.0.1:0"
+	f.BoolVar(&o.exitCode, "exit-code", false, "exit with COMMAND's own code")
+	f.BoolVarP(&o.detach, "detach", "d", false, "let the background runner do it; print the run's id")
+	f.BoolVar(&o.noStart, "no-start", false, "only record the run; print its id")
+	f.StringVar(&o.start, "start", "", "start the recorded run `RUN`")
+	f.BoolVar(&o.json, "json", false, "print the events as JSON lines")
+	f.BoolVar(&o.quiet, "quiet", false, "print only what the command or the agent says")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the frozen Spec as JSON and start nothing")
+}
+
+// givenSettings returns the flags given on the command line that override a
+// setting.
+func givenSettings(f *pflag.FlagSet) map[string]string {
+	given := map[string]string{}
+	for _, s := range config.Settings() {
+		if s.Flag != "" && f.Changed(s.Flag) {
+			given[s.Name] = f.Lookup(s.Flag).Value.String()
+		}
+	}
+	return given
+}
+
+// validate refuses what contradicts itself and what this build cannot honour yet.
+func (o *runOptions) validate() error {
+	for _, check := range []func() error{o.checkStart, o.checkWork, o.checkOutput, o.checkTask, o.checkRepos, o.checkLater} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStart keeps --start apart from everything that describes a new run.
+func (o *runOptions) checkStart() error {
+	switch {
+	case o.start == "":
+		return nil
+	case o.prompt != "" || len(o.command) > 0 || len(o.repos) > 0 || len(o.settings) > 0:
+		return usageError("--start takes the run as it was recorded: no PROMPT, COMMAND, --repo or settings beside it")
+	case o.noStart || o.dryRun:
+		return usageError("--start cannot be combined with --no-start or --dry-run")
+	}
+	return nil
+}
+
+// checkWork wants exactly one of PROMPT and COMMAND, and the agent that suits it.
+func (o *runOptions) checkWork() error {
+	switch {
+	case o.start != "":
+		return nil
+	case o.prompt != "" && len(o.command) > 0:
+		return usageError("give a PROMPT or -- COMMAND, not both")
+	case o.prompt == "" && len(o.command) == 0:
+		return usageError("run needs a PROMPT, or a command after --")
+	case o.agent == agentExec && o.prompt != "":
+		return usageError("agent exec runs a command: put it after --")
+	case o.agent != "" && o.agent != agentExec && len(o.command) > 0:
+		return usageError("agent %s takes a PROMPT, not a command", o.agent)
+	case o.exitCode && len(o.command) == 0:
+		return usageError("--exit-code needs a command after --")
+	}
+	return nil
+}
+
+func (o *runOptions) checkOutput() error {
+	switch {
+	case o.json && o.quiet:
+		return usageError("give --json or --quiet, not both")
+	case o.detach && o.noStart:
+		return usageError("give --detach or --no-start, not both")
+	case o.exitCode && (o.detach || o.noStart):
+		return usageError("--exit-code needs the run to end here: leave out --detach and --no-start")
+	}
+	return nil
+}
+
+func (o *runOptions) checkTask() error {
+	switch {
+	case utf8.RuneCountInString(o.title) > maxTitle:
+		return usageError("the title has more than %d characters", maxTitle)
+	case !slices.Contains(originProducts(), o.originProduct):
+		return errs.New("cli.Parse", errs.Usage, "use one of "+strings.Join(originProducts(), ", "),
+			"unknown origin product %q", o.originProduct)
+	case o.mode != string(task.ModeBackground) && o.mode != string(task.ModeInteractive):
+		return usageError("unknown mode %q; there are background and interactive", o.mode)
+	}
+	if o.publishAgent == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(o.publishAgent); err != nil {
+		return usageError("--publish-agent: %q is not an address such as 127.0.0.1:0", o.publishAgent)
+	}
+	return nil
+}
+
+func (o *runOptions) checkRepos() error {
+	switch {
+	case o.branch != "" && !validBranch(o.branch):
+		return usageError("%q is not the name of a branch", o.branch)
+	case o.branch != "" && len(o.repos) == 0:
+		return usageError("--branch needs --repo")
+	case (o.mount || o.uncommitted) && len(o.repos) == 0:
+		return usageError("--mount and --uncommitted need --repo with a local path")
+	case o.mount && o.uncommitted:
+		return usageError("a mounted repository has its uncommitted work already: give --mount or --uncommitted, not both")
+	case o.mount && o.branch != "":
+		return usageError("--branch would switch the branch of your own checkout: give --mount or --branch, not both")
+	}
+	return nil
+}
+
+// checkLater refuses what a later build will do.
+func (o *runOptions) checkLater() error {
+	switch {
+	case o.environment != "":
+		return notInBuild("use --network, --env-var and --secret", "sandbox environments (--env) are not in this build")
+	case o.createPRGiven && o.createPR:
+		return notInBuild("leave --create-pr out; see the changes with 'insightscli diff'",
+			"opening pull requests (--create-pr) is not in this build")
+	case o.schema != "" && len(o.command) > 0:
+		return notInBuild("leave --schema out", "--schema needs an agent that replies, which exec does not")
+	case o.mode == string(task.ModeInteractive) && len(o.command) > 0:
+		return notInBuild("use --mode background", "--mode interactive needs an agent that takes messages, which exec does not")
+	}
+	return nil
+}
+
+// validBranch accepts what git does, and nothing that could be an option.
+func validBranch(name string) bool {
+	bad := strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") ||
+		strings.HasSuffix(name, ".") || strings.HasSuffix(name, ".lock") || strings.Contains(name, "..") ||
+		strings.Contains(name, "//") || strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\")
+	return !bad && len(name) <= 250 && strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// The seeded team and user of a state directory.
+const (
+	seedTeam = 1
+	seedUser = 1
+)
+
+// plan is everything that is decided before a run starts.
+type plan struct {
+	config  config.Config
+	spec    task.Spec
+	secrets map[string]secret.String
+	notices []string // for people: choices that were made for them
+}
+
+// freeze makes the Spec. Nothing has happened when it returns, and nothing is left
+// to be asked.
+func (o *runOptions) freeze(ctx context.Context) (plan, error) {
+	c, err := o.app.config(o.settings)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{config: c, spec: o.newSpec(c)}
+	for _, step := range []func(context.Context, *plan) error{
+		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos,
+	} {
+		if err := step(ctx, &p); err != nil {
+			return plan{}, err
+		}
+	}
+	return p, nil
+}
+
+// newSpec takes over what needs no decision.
+func (o *runOptions) newSpec(c config.Config) task.Spec {
+	spec := task.Spec{
+		V: task.SpecVersion, Task: task.NewID(), Run: task.NewID(), Team: seedTeam, User: seedUser,
+		Title: o.title, Description: o.prompt, OriginProduct: o.originProduct, Mode: task.Mode(o.mode),
+		Template: c.Run.Template, Image: c.Run.Image, CPUs: c.Run.CPUs, MemoryMiB: c.Run.MemoryMiB,
+		Timeout: task.Duration(c.Run.Timeout), IdleTimeout: task.Duration(c.Run.IdleTimeout), HostGrace: task.Duration(c.Run.HostGrace),
+		Keep: o.keep, PublishAgent: o.publishAgent, TrustMount: o.trustMount, ExitCode: o.exitCode, Detached: o.detach,
+	}
+	if spec.Title == "" {
+		spec.Title = title(o.prompt, o.command)
+	}
+	spec.AgentUID, spec.AgentGID = agentIDs(os.Getuid(), os.Getgid(), c.Machine)
+	return spec
+}
+
+func (o *runOptions) freezeAgent(_ context.Context, p *plan) error {
+	name := o.agent
+	switch {
+	case name != "":
+	case len(o.command) > 0:
+		name = agentExec
+	case p.config.Run.Agent != "":
+		name = p.config.Run.Agent
+	default:
+		name = "claude"
+	}
+	p.spec.Agent = task.Agent{Name: name, Command: o.command}
+	return checkAgent(name)
+}
+
+func (o *runOptions) freezeVars(_ context.Context, p *plan) error {
+	p.spec.Env, p.secrets = map[string]string{}, map[string]secret.String{}
+	for _, arg := range o.envVars {
+		name, value, err := config.ParseVar(arg, o.app.process.Environ)
+		if err != nil {
+			return usageError("--env-var: %w", err)
+		}
+		p.spec.Env[name] = value
+	}
+	for _, arg := range o.secrets {
+		name, value, err := config.ParseVar(arg, o.app.process.Environ)
+		if err != nil {
+			return usageError("--secret: %w", err)
+		}
+		if _, both := p.spec.Env[name]; both {
+			return usageError("%s is given with --env-var and with --secret", name)
+		}
+		p.secrets[name] = secret.New(value)
+	}
+	for name := range p.secrets {
+		p.spec.Secrets = append(p.spec.Secrets, name)
+	}
+	slices.Sort(p.spec.Secrets)
+	return nil
+}
+
+func (o *runOptions) freezeScopes(_ context.Context, p *plan) (err error) {
+	p.spec.Scopes, err = o.app.scopes(p.config.Run.Scopes)
+	return err
+}
+
+// freezePlace decides where the sandbox is made and what it looks like.
+func (o *runOptions) freezePlace(ctx context.Context, p *plan) (err error) {
+	if err := checkTemplate(p.spec.Template); err != nil {
+		return err
+	}
+	if p.spec.Network, err = checkNetwork(p.config.Run.Network); err != nil {
+		return err
+	}
+	tools := p.config.Run.Tools
+	if tools != "auto" && tools != "none" {
+		return usageError("--tools: %q is neither auto nor none", tools)
+	}
+	name, err := p.config.ChooseProvider()
+	if err != nil {
+		return err
+	}
+	if name == config.ProviderModal || name == config.ProviderModalDocker {
+		return notInBuild("use --provider=docker or --provider=local", "provider %s is not in this build", name)
+	}
+	return o.app.place(ctx, p, name)
+}
+
+func (o *runOptions) freezeRepos(ctx context.Context, p *plan) error {
+	mounted := false
+	for _, address := range o.repos {
+		r, notices, err := o.freezeRepo(ctx, p.config, address)
+		if err != nil {
+			return err
+		}
+		for _, other := range p.spec.Repos {
+			if other.Dir() == r.Dir() {
+				return usageError("two repositories are called %s/%s", r.Org, r.Name)
+			}
+		}
+		mounted = mounted || r.Mount
+		p.spec.Repos = append(p.spec.Repos, r)
+		p.notices = append(p.notices, notices...)
+	}
+	if o.trustMount && !mounted {
+		return usageError("--trust-mount needs a mounted repository (--mount)")
+	}
+	return nil
+}
+
+// freezeRepo resolves one repository. An entry of SANDBOX_REPO_MOUNT_MAP takes the
+// place of a remote one.
+func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address string) (task.Repo, []string, error) {
+	r, err := o.app.parseRepo(address)
+	if err != nil {
+		return r, nil, err
+	}
+	if m, ok := config.FindMount(c.RepoMounts, r.Org, r.Name); ok && r.Source == task.RepoRemote {
+		if info, err := os.Stat(m.Path); err != nil || !info.IsDir() {
+			return r, nil, errs.New("cli.run", errs.Config, "create the directory or remove the entry",
+				"SANDBOX_REPO_MOUNT_MAP: entry %s/%s: %s is not a directory", m.Org, m.Name, m.Path)
+		}
+		if o.branch != "" {
+			return r, nil, usageError("%s/%s is mounted from %s, where --branch would switch your own checkout", m.Org, m.Name, m.Path)
+		}
+		r = task.Repo{Source: task.RepoLocal, Org: m.Org, Name: m.Name, Path: m.Path, Mount: true}
+	}
+	local := r.Source == task.RepoLocal
+	if !local && (o.mount || o.uncommitted) {
+		return r, nil, usageError("--mount and --uncommitted need a local path, which %s is not", address)
+	}
+	r.Branch, r.Mount, r.Uncommitted = o.branch, r.Mount || o.mount, o.uncommitted
+	return o.app.resolveRepo(ctx, c, r)
+}
+
+// title makes the title of a task from what it is to do.
+func title(prompt string, command []string) string {
+	text := prompt
+	if text == "" {
+		text = strings.Join(command, " ")
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > maxTitle {
+		text = string(r[:maxTitle-1]) + "…"
+	}
+	return text
+}
+
+// agentIDs is who the agent is in the sandbox: the invoking user, whose files the
+// checkouts are; for root the user behind sudo, else 1000.
+func agentIDs(uid, gid int, m config.Machine) (int, int) {
+	switch {
+	case uid > 0:
+		return uid, gid
+	case uid == 0 && m.SudoUID > 0:
+		return m.SudoUID, m.SudoGID
+	}
+	return 1000, 1000
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/secret"
+)
+
+// Config is every setting of the program, read once and passed by value.
+type Config struct {
+	Provider        string `mapstructure:"sandbox_provider"` // as written; see ChooseProvider
+	Debug           bool   `mapstructure:"debug"`
+	Test            bool   `mapstructure:"test"`
+	CloudDeployment string `mapstructure:"cloud_deployment"`
+
+	APIURL        string      `mapstructure:"sandbox_api_url"`
+	LLMGatewayURL string      `mapstructure:"sandbox_llm_gateway_url"`
+	MCPURL        string      `mapstructure:"sandbox_mcp_url"`
+	RepoMounts    []RepoMount `mapstructure:"sandbox_repo_mount_map"`
+
+	Run     Run     `mapstructure:",squash"`
+	Account Account `mapstructure:",squash"`
+	Machine Machine `mapstructure:",squash"`
+
+	values []Value
+}
+
+// Run holds the defaults of the `run` command.
+type Run struct {
+	Agent       string        `mapstructure:"insightscli_agent"` // empty: claude
+	Template    string        `mapstructure:"insightscli_template"`
+	Image       string        `mapstructure:"insightscli_image"`
+	Network     string        `mapstructure:"insightscli_network"`
+	Scopes      string        `mapstructure:"insightscli_scopes"`
+	CPUs        float64       `mapstructure:"insightscli_cpus"`
+	MemoryMiB   int64         `mapstructure:"insightscli_memory"`
+	Timeout     time.Duration `mapstructure:"insightscli_timeout"`
+	IdleTimeout time.Duration `mapstructure:"insightscli_idle_timeout"`
+	HostGrace   time.Duration `mapstructure:"insightscli_host_grace"`
+	Tools       string        `mapstructure:"insightscli_tools"`
+}
+
+// Account holds what belongs to accounts elsewhere.
+type Account struct {
+	JWTPrivateKey      secret.String `mapstructure:"sandbox_jwt_private_key"`
+	GitHubClientID     string        `mapstructure:"github_app_client_id"`
+	GitHubClientSecret secret.String `mapstructure:"github_app_client_secret"`
+	GitHubSlug         string        `mapstructure:"github_app_slug"`
+	GitHubPrivateKey   secret.String `mapstructure:"github_app_private_key"`
+	ModalTokenID       secret.String `mapstructure:"modal_token_id"`
+	ModalTokenSecret   secret.String `mapstructure:"modal_token_secret"`
+}
+
+// Machine holds what the machine and its session say.
+type Machine struct {
+	Home string `mapstructure:"-"`
+
+	StateOverride string `mapstructure:"insightscli_state_dir"`
+	StateHome     string `mapstructure:"xdg_state_home"`
+	ConfigHome    string `mapstructure:"xdg_config_home"`
+	RuntimeDir    string `mapstructure:"xdg_runtime_dir"`
+
+	DockerHost      string `mapstructure:"docker_host"`
+	DockerContext   string `mapstructure:"docker_context"`
+	DockerConfig    string `mapstructure:"docker_config"`
+	DockerCertPath  string `mapstructure:"docker_cert_path"`
+	DockerTLSVerify string `mapstructure:"docker_tls_verify"`
+
+	SudoUID int    `mapstructure:"sudo_uid"` // 0: not run by sudo
+	SudoGID int    `mapstructure:"sudo_gid"`
+	Path    string `mapstructure:"path"`
+	NoColor string `mapstructure:"no_color"`
+	Term    string `mapstructure:"term"`
+}
+
+// Value is one setting as it stands, for people.
+type Value struct {
+	Setting
+	Text   string // [hidden] if it is a secret and set
+	Source string // "default", "environment", "flag --x" or file:line
+}
+
+// Values returns every setting with its value and where that came from.
+func (c Config) Values() []Value { return c.values }
+
+// StateDir returns the directory of all state. Nothing is created or looked at.
+func (c Config) StateDir() (string, error) {
+	m := c.Machine
+	switch {
+	case m.StateOverride != "":
+		return m.StateOverride, nil
+	case m.StateHome != "":
+		return filepath.Join(m.StateHome, "insightscli"), nil
+	case m.Home == "":
+		return "", errs.New("config.StateDir", errs.Config,
+			"set INSIGHTSCLI_STATE_DIR to a directory on a local disk",
+			"no state directory: HOME is not set")
+	case runtime.GOOS == "windows":
+		return filepath.Join(m.Home, "AppData", "Local", "insightscli"), nil
+	}
+	return filepath.Join(m.Home, ".local", "state", "insightscli"), nil
+}

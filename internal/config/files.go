@@ -1,0 +1,74 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxFile bounds what is read: a larger file is not a configuration.
+const maxFile = 1 << 20
+
+// findUp returns the nearest name in dir or its parents, not above the root of
+// the repository that dir lies in, or "". Directories do not count: many a Python
+// project has its virtual environment at .env.
+func findUp(dir, name string) string {
+	for _, d := range upToRepository(dir) {
+		path := filepath.Join(d, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return path // reading it gives the reason
+		}
+	}
+	return ""
+}
+
+// upToRepository returns dir and its parents up to the one that holds .git; dir
+// alone if none does.
+func upToRepository(dir string) []string {
+	var dirs []string
+	for d := dir; ; {
+		dirs = append(dirs, d)
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return dirs
+		}
+		parent := filepath.Dir(d)
+		if parent == d {
+			return dirs[:1]
+		}
+		d = parent
+	}
+}
+
+// readFile reads a configuration file; nil means that there is none.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxFile {
+		return nil, fmt.Errorf("%s is larger than 1 MiB", path)
+	}
+	return []byte(strings.TrimPrefix(string(b), "\ufeff")), nil
+}
+
+// shown is path as people are told it: relative where it lies below dir.
+func shown(dir, path string) string {
+	rel, err := filepath.Rel(dir, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return path
+	}
+	return rel
+}

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/viper"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/secret"
+)
+
+// LoadOptions say where Load looks.
+type LoadOptions struct {
+	Environ []string          // of the process, as os.Environ gives it
+	Dir     string            // the working directory, absolute
+	Flags   map[string]string // settings given on the command line: name → text
+}
+
+// layer is one source of values.
+type layer struct {
+	name string // for people; a file as it is shown
+	file bool
+	got  entries
+}
+
+// Load reads every source and returns the merged settings. Its errors have kind
+// Config (Usage for a flag) and name the source.
+func Load(o LoadOptions) (Config, error) {
+	at := place{dir: o.Dir, home: homeDir(o.Environ)}
+	layers, err := readLayers(o, at)
+	if err != nil {
+		return Config{}, err
+	}
+	v := viper.New()
+	values := make([]Value, 0, len(Settings()))
+	for _, s := range Settings() {
+		value, err := s.resolve(v, layers, at)
+		if err != nil {
+			return Config{}, err
+		}
+		values = append(values, value)
+	}
+	c := Config{values: values}
+	if err := v.UnmarshalExact(&c); err != nil {
+		return Config{}, errs.New("config.Load", errs.Internal, "", "decode settings: %w", err)
+	}
+	c.Machine.Home = at.home
+	return c, nil
+}
+
+// readLayers returns the sources, the strongest first.
+func readLayers(o LoadOptions, at place) ([]layer, error) {
+	layers := []layer{
+		{name: "flag", got: fromFlags(o.Flags)},
+		{name: "environment", got: fromEnviron(o.Environ)},
+	}
+	files := []struct {
+		path string
+		read func(string) (entries, error)
+	}{
+		{findUp(o.Dir, ".env.local"), readDotenv},
+		{findUp(o.Dir, ".env"), readDotenv},
+		{findUp(o.Dir, "insights.yaml"), readYAML},
+		{userConfig(o.Environ, at), readYAML},
+	}
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		name := shown(o.Dir, f.path)
+		got, err := f.read(f.path)
+		if err != nil {
+			return nil, fileError(name, err)
+		}
+		layers = append(layers, layer{name: name, file: true, got: got})
+	}
+	return layers, nil
+}
+
+// resolve hands the value of s from the strongest layer to viper.
+func (s Setting) resolve(v *viper.Viper, layers []layer, at place) (Value, error) {
+	value := Value{Setting: s, Text: s.Default, Source: "default"}
+	if s.Default != "" {
+		parsed, err := s.parse(s.Default, at)
+		if err != nil {
+			return Value{}, errs.New("config.Load", errs.Internal, "", "default of %s: %w", s.Name, err)
+		}
+		v.SetDefault(s.viperKey(), parsed)
+	}
+	for _, l := range layers {
+		e, ok := l.got[s.Name]
+		if !ok {
+			continue
+		}
+		parsed, err := s.parse(e.text, at)
+		if err != nil {
+			return Value{}, l.valueError(s, e, err)
+		}
+		v.Set(s.viperKey(), parsed)
+		value.Text, value.Source = e.text, l.source(s, e)
+		break
+	}
+	if s.Secret && value.Text != "" {
+		value.Text = secret.Hidden
+	}
+	return value, nil
+}
+
+// source tells where an entry of this layer was found.
+func (l layer) source(s Setting, e entry) string {
+	switch {
+	case l.file && e.line > 0:
+		return fmt.Sprintf("%s:%d", l.name, e.line)
+	case l.name == "flag":
+		return "flag --" + s.Flag
+	}
+	return l.name
+}
+
+func (l layer) valueError(s Setting, e entry, err error) error {
+	switch {
+	case l.name == "flag":
+		return errs.New("config.Load", errs.Usage, "", "--%s: %w", s.Flag, err)
+	case l.file:
+		return errs.New("config.Load", errs.Config, "correct the line", "%s: %s: %w", l.source(s, e), s.Name, err)
+	}
+	return errs.New("config.Load", errs.Config, "see 'insightscli help environment'", "%s: %w", s.Name, err)
+}
+
+func fileError(name string, err error) error {
+	hint := "correct the file or remove it"
+	var at *lineError
+	if errors.As(err, &at) && at.line > 0 {
+		if strings.Contains(err.Error(), "unknown key") {
+			hint = "known keys are " + strings.Join(Keys(), ", ")
+		}
+		return errs.New("config.Load", errs.Config, hint, "%s:%d: %w", name, at.line, at.err)
+	}
+	return errs.New("config.Load", errs.Config, hint, "%s: %w", name, err)
+}
+
+func fromFlags(flags map[string]string) entries {
+	got := entries{}
+	for name, text := range flags {
+		got[name] = entry{text: text}
+	}
+	return got
+}
+
+func fromEnviron(environ []string) entries {
+	got := entries{}
+	for _, s := range Settings() {
+		text, _ := lookup(environ, s.Name)
+		relativeBase := strings.HasPrefix(s.Name, "XDG_") && !filepath.IsAbs(text) // counts as unset, says XDG
+		if text != "" && !relativeBase {
+			got[s.Name] = entry{text: text}
+		}
+	}
+	return got
+}
+
+// homeDir is the user's home as the environment has it.
+func homeDir(environ []string) string {
+	name := "HOME"
+	if runtime.GOOS == "windows" {
+		name = "USERPROFILE"
+	}
+	home, _ := lookup(environ, name)
+	if !filepath.IsAbs(home) {
+		return ""
+	}
+	return filepath.Clean(home)
+}
+
+// userConfig is the path of the user's own config.yaml, or "". A relative
+// XDG_CONFIG_HOME does not count, as its specification says.
+func userConfig(environ []string, at place) string {
+	base, _ := lookup(environ, "XDG_CONFIG_HOME")
+	if !filepath.IsAbs(base) {
+		base = filepath.Join(at.home, ".config")
+		if runtime.GOOS == "windows" {
+			base, _ = lookup(environ, "APPDATA")
+		}
+	}
+	if base == "" || at.home == "" && !filepath.IsAbs(base) {
+		return ""
+	}
+	return filepath.Join(base, "insightscli", "config.yaml")
+}

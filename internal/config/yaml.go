@@ -1,0 +1,103 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// readYAML reads insights.yaml or config.yaml: one flat mapping from the keys of
+// the table to a scalar or, for a list, a sequence of scalars.
+func readYAML(path string) (entries, error) {
+	b, err := readFile(path)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(b, &doc); err != nil {
+		return nil, yamlError(err)
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil // nothing but comments
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return nil, &lineError{line: root.Line, err: errors.New("expected KEY: VALUE lines")}
+	}
+	got := entries{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if err := got.addNode(root.Content[i], root.Content[i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return got, nil
+}
+
+func (e entries) addNode(key, value *yaml.Node) error {
+	s, known := find(func(s Setting) bool { return s.Key != "" && s.Key == key.Value })
+	if !known {
+		return &lineError{line: key.Line, err: unknownKey(key.Value)}
+	}
+	if _, twice := e[s.Name]; twice {
+		return &lineError{line: key.Line, err: fmt.Errorf("key %q is given twice", key.Value)}
+	}
+	text, err := nodeText(value, s.Type == TypeMounts || s.Key == "scopes")
+	if err != nil {
+		return &lineError{line: value.Line, err: fmt.Errorf("%s: %w", key.Value, err)}
+	}
+	if text != "" {
+		e[s.Name] = entry{text: text, line: key.Line}
+	}
+	return nil
+}
+
+// unknownKey explains a key that is not in the table; a setting that may not
+// stand in a file says so.
+func unknownKey(key string) error {
+	s, ok := find(func(s Setting) bool { return strings.EqualFold(s.Name, key) })
+	switch {
+	case ok && s.Key != "":
+		return fmt.Errorf("unknown key %q; here it is called %q", key, s.Key)
+	case ok:
+		return fmt.Errorf("%s is read from the environment, not from this file", s.Name)
+	}
+	return fmt.Errorf("unknown key %q", key)
+}
+
+// nodeText flattens a value to the text it would have in the environment.
+func nodeText(n *yaml.Node, list bool) (string, error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
+		return "", nil
+	case n.Kind == yaml.ScalarNode:
+		return n.Value, nil
+	case n.Kind != yaml.SequenceNode || !list:
+		return "", errors.New("expected a single value")
+	}
+	var words []string
+	for _, item := range n.Content {
+		if item.Kind != yaml.ScalarNode {
+			return "", errors.New("expected a list of single values")
+		}
+		words = append(words, item.Value)
+	}
+	return strings.Join(words, ","), nil
+}
+
+// yamlError moves the line out of the parser's message.
+func yamlError(err error) error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	m := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(msg)
+	if m == nil {
+		return errors.New(msg)
+	}
+	line, _ := strconv.Atoi(m[1])
+	return &lineError{line: line, err: errors.New(m[2])}
+}

@@ -1,0 +1,66 @@
+package render
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// Final says in a few lines how a run ended: the same on every screen.
+func Final(r task.Result) []string {
+	lines := []string{fmt.Sprintf("%s in %s, run %s", ending(r), Took(r.Finished.Sub(r.Started)), r.Run.Short())}
+	for _, repo := range r.Repos {
+		lines = append(lines, changes(repo, r.Run))
+	}
+	if r.Cleanup != "" {
+		lines = append(lines, "left behind: "+r.Cleanup)
+	}
+	if r.Sandbox != "" && r.Cleanup == "" {
+		lines = append(lines, fmt.Sprintf("sandbox kept: insightscli exec %s -- sh", r.Run.Short()))
+	}
+	return lines
+}
+
+// ending is how the run ended. What went wrong outside the task is not told here:
+// the process prints it as its error.
+func ending(r task.Result) string {
+	switch {
+	case r.IdleEnd:
+		return "completed for lack of activity"
+	case r.State == task.StateCompleted:
+		return "completed"
+	case r.State == task.StateCancelled:
+		return "cancelled"
+	case r.WallClockEnd:
+		return "ended by its time limit"
+	case r.Kind == string(errs.TaskFailed) && r.Error != "":
+		return "task failed (" + r.Error + ")"
+	}
+	return "failed"
+}
+
+func changes(r task.RepoResult, run task.ID) string {
+	name := r.Org + "/" + r.Name
+	switch {
+	case r.Error != "":
+		return fmt.Sprintf("%s: changes could not be taken out: %s", name, r.Error)
+	case r.Files == 0:
+		return name + ": no changes"
+	case r.Files == 1:
+		return fmt.Sprintf("%s: 1 file changed, +%d -%d: insightscli diff %s", name, r.Insertions, r.Deletions, run.Short())
+	}
+	return fmt.Sprintf("%s: %d files changed, +%d -%d: insightscli diff %s", name, r.Files, r.Insertions, r.Deletions, run.Short())
+}
+
+// Took is a length of time as people say it.
+func Took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

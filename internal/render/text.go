@@ -1,0 +1,195 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// Options say who reads a [Text].
+type Options struct {
+	OutTTY, ErrTTY bool // a terminal shows the stream
+	Color          bool // colour is welcome
+	Dumb           bool // no escape sequence of any kind is
+	Quiet          bool // only what the command or the agent says
+	Raw            bool // the bytes of the output as they were, also on a terminal
+}
+
+// Text is the sink for people and pipes.
+type Text struct {
+	o Options
+
+	out, err           out
+	outClean, errClean *cleaner // nil: bytes go through as they are
+	buf                []byte
+	mid                bool // the terminal's cursor stands inside a line of output
+}
+
+// NewText returns a sink that writes the run's own output to out and err, and what
+// is said about the run to err.
+func NewText(stdout, stderr io.Writer, o Options) *Text {
+	t := &Text{o: o, out: out{w: stdout}, err: out{w: stderr}}
+	if o.OutTTY && !o.Raw {
+		t.outClean = &cleaner{color: o.Color, dumb: o.Dumb}
+	}
+	if o.ErrTTY && !o.Raw {
+		t.errClean = &cleaner{color: o.Color, dumb: o.Dumb}
+	}
+	return t
+}
+
+// Err returns the first error of the output stream.
+func (t *Text) Err() error { return t.out.err }
+
+// Emit implements [task.Sink].
+func (t *Text) Emit(ev task.Event) {
+	switch ev.Kind {
+	case task.KindOutput:
+		t.output(ev)
+	case task.KindAgent:
+		t.agent(ev)
+	case task.KindFinished:
+		t.finished(ev)
+	default:
+		if !t.o.Quiet {
+			t.about(ev)
+		}
+	}
+}
+
+// output writes a piece of a command's output.
+func (t *Text) output(ev task.Event) {
+	o, err := ev.Output()
+	if err != nil {
+		t.line("", string(ev.Params))
+		return
+	}
+	stream, data, err := o.Bytes()
+	if err != nil || len(data) == 0 {
+		return
+	}
+	t.data(stream, data)
+}
+
+// data writes bytes of the run to one of its streams.
+func (t *Text) data(stream task.Stream, data []byte) {
+	to, clean, tty := &t.out, t.outClean, t.o.OutTTY
+	if stream == task.Stderr {
+		to, clean, tty = &t.err, t.errClean, t.o.ErrTTY
+	}
+	if clean != nil {
+		t.buf = clean.append(t.buf[:0], data)
+		data = t.buf
+	}
+	if len(data) == 0 {
+		return
+	}
+	to.write(data)
+	if tty {
+		t.mid = data[len(data)-1] != '\n'
+	}
+}
+
+// about writes what is said about the run, one line an event.
+func (t *Text) about(ev task.Event) {
+	switch ev.Kind {
+	case task.KindStep:
+		t.step(ev)
+	case task.KindNotice:
+		t.notice(ev)
+	case task.KindDenied:
+		t.line("denied: ", denied(ev.Params))
+	case task.KindUsage:
+		// Told in the summary of those who count; not news in itself.
+	case task.KindPermission:
+		t.line("permission: ", permission(ev.Params))
+	default:
+		t.line(string(ev.Kind)+": ", string(ev.Params))
+	}
+}
+
+func (t *Text) step(ev task.Event) {
+	var s task.Step
+	if json.Unmarshal(ev.Params, &s) != nil {
+		return
+	}
+	switch {
+	case s.Status == task.StepFailed:
+		t.line("failed: ", joined(s.Label, s.Detail))
+	case s.Status == task.StepInProgress, s.Detail != "":
+		t.line("- ", joined(s.Label, s.Detail))
+	}
+}
+
+func (t *Text) notice(ev task.Event) {
+	var n task.Notice
+	if json.Unmarshal(ev.Params, &n) != nil {
+		return
+	}
+	word := "note"
+	switch n.Level {
+	case "warn":
+		word = "warning"
+	case "error":
+		word = "error"
+	}
+	t.line(word+": ", n.Message)
+}
+
+// finished ends what is open and, unless quiet, says how the run went.
+func (t *Text) finished(ev task.Event) {
+	t.settle()
+	if t.o.Quiet {
+		return
+	}
+	var r task.Result
+	if err := json.Unmarshal(ev.Params, &r); err != nil {
+		t.line("finished: ", string(ev.Params))
+		return
+	}
+	for _, line := range Final(r) {
+		t.line("", line)
+	}
+}
+
+// line writes a line of our own to the error stream, on a line of its own.
+func (t *Text) line(prefix, text string) {
+	t.settle()
+	text = Clean(text)
+	if t.o.Color {
+		fmt.Fprintf(writer{&t.err}, "\x1b[2m%s%s\x1b[0m\n", prefix, text)
+		return
+	}
+	fmt.Fprintf(writer{&t.err}, "%s%s\n", prefix, text)
+}
+
+// settle ends a colour and a line that the output left open on a terminal.
+func (t *Text) settle() {
+	for _, s := range []struct {
+		to    *out
+		clean *cleaner
+	}{{&t.out, t.outClean}, {&t.err, t.errClean}} {
+		if s.clean != nil {
+			s.to.write(s.clean.end(nil))
+		}
+	}
+	if t.mid && t.o.ErrTTY {
+		t.err.write([]byte("\n"))
+	}
+	t.mid = false
+}
+
+// writer lets fmt write to an out.
+type writer struct{ o *out }
+
+func (w writer) Write(b []byte) (int, error) {
+	w.o.write(b)
+	return len(b), nil
+}
+
+func joined(label, detail string) string {
+	return strings.TrimSuffix(label+": "+detail, ": ")
+}
