@@ -1,0 +1,187 @@
+package background
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/owner"
+)
+
+// ErrTaken is wrapped when the state directory has a background runner already.
+var ErrTaken = errors.New("a background runner is at work already")
+
+// ErrAbsent is wrapped when the state directory has no background runner.
+var ErrAbsent = errors.New("no background runner is at work")
+
+const (
+	lockName = "background.lock"
+	// nowName says which owner the runner is. It is beside the lock, because a locked
+	// file cannot be read by others on every platform.
+	nowName = "background.json"
+	// readyBound is how long a runner may take to come up or to answer.
+	readyBound = 10 * time.Second
+	readyPause = 10 * time.Millisecond
+)
+
+// take makes this process the background runner of the state directory.
+func take(dir string, me owner.Info) (*flock.Flock, error) {
+	l := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("become the background runner: %w", err)
+	}
+	if !ok {
+		return nil, errs.New("background.Serve", errs.Conflict, "insightscli stop", "%w%s", ErrTaken, who(dir))
+	}
+	body, err := json.Marshal(me)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	tmp := filepath.Join(dir, nowName+".new")
+	if err := os.WriteFile(tmp, body, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("become the background runner: %w", err), l.Close())
+	}
+	if err := os.Rename(tmp, filepath.Join(dir, nowName)); err != nil {
+		return nil, errors.Join(fmt.Errorf("become the background runner: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+func who(dir string) string {
+	now, err := read(dir)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d, version %s)", now.PID, now.Version)
+}
+
+// read returns who the runner is, or was.
+func read(dir string) (owner.Info, error) {
+	var now owner.Info
+	b, err := os.ReadFile(filepath.Join(dir, nowName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return now, errs.New("background.read", errs.NotFound, "insightscli start -d", "%w", ErrAbsent)
+	}
+	if err != nil {
+		return now, err
+	}
+	return now, json.Unmarshal(b, &now)
+}
+
+// Client talks to the background runner of a state directory.
+type Client struct {
+	Dir string
+	// Start starts a background runner as a process of its own and returns at once.
+	Start func(ctx context.Context) error
+}
+
+// Knock makes the runner look for work, starting one if there is none.
+func (c Client) Knock(ctx context.Context) error {
+	err := c.ask(ctx, OpKnock)
+	if !errors.Is(err, ErrAbsent) {
+		return err
+	}
+	if err := c.Start(ctx); err != nil {
+		return err
+	}
+	return c.WaitReady(ctx)
+}
+
+// WaitReady waits until a runner can be reached.
+func (c Client) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	for {
+		_, err := c.Status(ctx)
+		if err == nil || !errors.Is(err, ErrAbsent) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errs.New("background.WaitReady", errs.Unavailable, "insightscli start",
+				"the background runner did not come up: %w", err)
+		case <-time.After(readyPause):
+		}
+	}
+}
+
+// WaitGone waits until no runner can be reached.
+func (c Client) WaitGone(ctx context.Context) error {
+	for {
+		if _, err := c.Status(ctx); errors.Is(err, ErrAbsent) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errs.New("background.WaitGone", errs.Incomplete, "insightscli stop", "the background runner is still there")
+		case <-time.After(readyPause):
+		}
+	}
+}
+
+// Stop asks the runner to end, and waits until it has.
+func (c Client) Stop(ctx context.Context) error {
+	if err := c.ask(ctx, OpStop); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	return c.WaitGone(ctx)
+}
+
+// Status asks the runner how it is. The error wraps ErrAbsent when there is none.
+func (c Client) Status(ctx context.Context) (Status, error) {
+	var st Status
+	now, err := read(c.Dir)
+	if err != nil {
+		return st, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	conn, err := owner.Dial(ctx, c.Dir, now.ID, owner.Request{Op: OpStatus})
+	if err != nil {
+		return st, c.absent(now, err)
+	}
+	defer func() { _ = conn.Close() }() // only read from
+	line, err := bufio.NewReader(conn).ReadBytes('\n')
+	if err != nil {
+		return st, c.absent(now, err)
+	}
+	return st, json.Unmarshal(line, &st)
+}
+
+func (c Client) ask(ctx context.Context, op string) error {
+	now, err := read(c.Dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	conn, err := owner.Dial(ctx, c.Dir, now.ID, owner.Request{Op: op})
+	if err != nil {
+		return c.absent(now, err)
+	}
+	return conn.Close()
+}
+
+// absent tells a runner that is gone from one that is in trouble.
+func (c Client) absent(now owner.Info, err error) error {
+	if alive, lookErr := owner.Alive(c.Dir, now.ID); lookErr == nil && !alive {
+		return errs.New("background.Client", errs.NotFound, "insightscli start -d", "%w", ErrAbsent)
+	}
+	if errs.KindOf(err) == errs.Unavailable {
+		// It holds its lock and does not listen yet.
+		return errs.New("background.Client", errs.Unavailable, "insightscli start", "%w: %w", ErrAbsent, err)
+	}
+	return err
+}

@@ -1,0 +1,221 @@
+package background
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/owner"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// IdleEnd is how long a runner that a command started stays after its last run.
+const IdleEnd = 30 * time.Second
+
+// lookPause is how often state.db is asked for runs that nobody owns.
+const lookPause = 2 * time.Second
+
+// ErrAbandoned ends the carrying out of a run without ending the run: its sandbox
+// goes on, and another runner takes it over.
+var ErrAbandoned = errors.New("this runner ends")
+
+// Operations of the control socket.
+const (
+	OpKnock  = "knock"  // look for work now
+	OpStatus = "status" // writes one [Status] line
+	OpStop   = "stop"   // end; refused with live runs
+)
+
+// executor carries out one run that this process owns.
+type executor interface {
+	Execute(ctx context.Context, run task.ID, inbox <-chan task.Input, screen task.Sink) (task.Result, error)
+}
+
+// Config is what the runner needs.
+type Config struct {
+	Dir      string // the state directory
+	Version  string // of the program
+	Store    *journal.Store
+	Owner    *owner.Owner
+	Executor executor
+	// Handlers are the operations that concern single runs, by name.
+	Handlers map[string]owner.Handler
+	// Idle ends the runner after so long without a run; 0 never does.
+	Idle time.Duration
+	// Report takes what went wrong with a run beyond its own Result.
+	Report func(run task.ID, err error)
+}
+
+// Status is what a runner says of itself.
+type Status struct {
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Runs    []task.ID `json:"runs"`
+}
+
+// server is one background runner at work.
+type server struct {
+	c     Config
+	knock chan struct{} // capacity 1
+	stop  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	live    map[task.ID]bool
+	leaving bool // takes no more runs
+	runs    sync.WaitGroup
+}
+
+// Serve is the background runner: it returns when it was idle for long enough, was
+// asked to stop, or ctx is done; runs that are going on then are left to the next
+// runner. ready is called once it can be reached. A second runner in the same state
+// directory is refused with a Conflict that wraps [ErrTaken].
+func Serve(ctx context.Context, c Config, ready func()) error {
+	lock, err := take(c.Dir, c.Owner.Info)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // the kernel would, too
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s := &server{c: c, stop: stop, knock: make(chan struct{}, 1), live: map[task.ID]bool{}}
+	served := make(chan error, 1)
+	go func() { served <- c.Owner.Serve(ctx, s.handlers(), ready) }()
+
+	s.work(ctx)
+	s.runs.Wait()
+	stop(nil)
+	return <-served
+}
+
+// work takes runs until the runner ends.
+func (s *server) work(ctx context.Context) {
+	t := time.NewTicker(lookPause)
+	defer t.Stop()
+	last := time.Now()
+	for {
+		if busy := s.look(ctx); busy {
+			last = time.Now()
+		} else if s.c.Idle > 0 && time.Since(last) > s.c.Idle && s.leave() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.knock:
+		case <-t.C:
+		}
+	}
+}
+
+// look takes every run that is not over and that nobody alive owns, and reports
+// whether there is any at work.
+func (s *server) look(ctx context.Context) bool {
+	recs, err := s.c.Store.Runs(ctx, journal.Filter{Live: true})
+	if err != nil && ctx.Err() == nil {
+		s.c.Report("", fmt.Errorf("look for runs: %w", err))
+	}
+	for _, rec := range recs {
+		if Ownerless(s.c.Dir, rec) {
+			s.takeOver(ctx, rec)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.live) > 0
+}
+
+// Ownerless reports whether a run that is not over has no living owner. A run of
+// another machine is never taken.
+func Ownerless(dir string, rec journal.Record) bool {
+	if rec.State.Terminal() {
+		return false
+	}
+	if rec.Owner == "" {
+		// A run that is recorded but was never to start yet waits for `run --start`.
+		return rec.Spec.Detached || !rec.Started.IsZero()
+	}
+	alive, err := owner.Alive(dir, rec.Owner)
+	return err == nil && !alive
+}
+
+// takeOver claims a run and carries it out in a goroutine.
+func (s *server) takeOver(ctx context.Context, rec journal.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := rec.Spec.Run
+	if s.live[id] || s.leaving {
+		return
+	}
+	ok, err := s.c.Store.Claim(ctx, id, rec.Owner, s.c.Owner.ID)
+	if err != nil || !ok {
+		return // another one was faster, or the next look tries again
+	}
+	s.live[id] = true
+	s.runs.Go(func() {
+		_, err := s.c.Executor.Execute(ctx, id, nil, task.SinkFunc(func(task.Event) {}))
+		if err != nil && !errors.Is(err, ErrAbandoned) {
+			s.c.Report(id, err)
+		}
+		s.mu.Lock()
+		delete(s.live, id)
+		s.mu.Unlock()
+		s.wake()
+	})
+}
+
+// leave stops the taking of runs unless there is one at work.
+func (s *server) leave() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = len(s.live) == 0
+	return s.leaving
+}
+
+func (s *server) wake() {
+	select {
+	case s.knock <- struct{}{}:
+	default:
+	}
+}
+
+func (s *server) handlers() map[string]owner.Handler {
+	all := map[string]owner.Handler{
+		OpKnock: func(context.Context, owner.Request, net.Conn) error {
+			s.wake()
+			return nil
+		},
+		OpStatus: func(_ context.Context, _ owner.Request, conn net.Conn) error {
+			return json.NewEncoder(conn).Encode(s.status())
+		},
+		OpStop: func(context.Context, owner.Request, net.Conn) error {
+			if !s.leave() {
+				return errs.New("background.Stop", errs.Conflict, "insightscli ps",
+					"%d runs are going on; cancel them first", len(s.status().Runs))
+			}
+			s.stop(ErrAbandoned)
+			return nil
+		},
+	}
+	for op, h := range s.c.Handlers {
+		all[op] = h
+	}
+	return all
+}
+
+func (s *server) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{PID: s.c.Owner.PID, Version: s.c.Version, Started: s.c.Owner.Started, Runs: []task.ID{}}
+	for id := range s.live {
+		st.Runs = append(st.Runs, id)
+	}
+	return st
+}
