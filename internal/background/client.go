@@ -80,14 +80,19 @@ func read(dir string) (owner.Info, error) {
 
 // Client talks to the background runner of a state directory.
 type Client struct {
-	Dir string
+	Dir     string
+	Version string // of this program
 	// Start starts a background runner as a process of its own and returns at once.
 	Start func(ctx context.Context) error
 }
 
 // Knock makes the runner look for work, starting one if there is none.
 func (c Client) Knock(ctx context.Context) error {
-	err := c.ask(ctx, OpKnock)
+	version, err := json.Marshal(c.Version)
+	if err != nil {
+		return err
+	}
+	err = c.ask(ctx, owner.Request{Op: OpKnock, Body: version})
 	if !errors.Is(err, ErrAbsent) {
 		return err
 	}
@@ -131,7 +136,7 @@ func (c Client) WaitGone(ctx context.Context) error {
 
 // Stop asks the runner to end, and waits until it has.
 func (c Client) Stop(ctx context.Context) error {
-	if err := c.ask(ctx, OpStop); err != nil {
+	if err := c.ask(ctx, owner.Request{Op: OpStop}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
@@ -160,14 +165,14 @@ func (c Client) Status(ctx context.Context) (Status, error) {
 	return st, json.Unmarshal(line, &st)
 }
 
-func (c Client) ask(ctx context.Context, op string) error {
+func (c Client) ask(ctx context.Context, req owner.Request) error {
 	now, err := read(c.Dir)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
-	conn, err := owner.Dial(ctx, c.Dir, now.ID, owner.Request{Op: op})
+	conn, err := owner.Dial(ctx, c.Dir, now.ID, req)
 	if err != nil {
 		return c.absent(now, err)
 	}
@@ -176,7 +181,8 @@ func (c Client) ask(ctx context.Context, op string) error {
 
 // absent tells a runner that is gone from one that is in trouble.
 func (c Client) absent(now owner.Info, err error) error {
-	if alive, lookErr := owner.Alive(c.Dir, now.ID); lookErr == nil && !alive {
+	alive, lookErr := owner.Alive(c.Dir, now.ID)
+	if lookErr == nil && !alive || errs.KindOf(err) == errs.NotFound {
 		return errs.New("background.Client", errs.NotFound, "insightscli start -d", "%w", ErrAbsent)
 	}
 	if errs.KindOf(err) == errs.Unavailable {

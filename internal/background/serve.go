@@ -9,9 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/owner"
+	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -21,13 +24,9 @@ const IdleEnd = 30 * time.Second
 // lookPause is how often state.db is asked for runs that nobody owns.
 const lookPause = 2 * time.Second
 
-// ErrAbandoned ends the carrying out of a run without ending the run: its sandbox
-// goes on, and another runner takes it over.
-var ErrAbandoned = errors.New("this runner ends")
-
 // Operations of the control socket.
 const (
-	OpKnock  = "knock"  // look for work now
+	OpKnock  = "knock"  // look for work now; the body is the version of who knocks
 	OpStatus = "status" // writes one [Status] line
 	OpStop   = "stop"   // end; refused with live runs
 )
@@ -65,6 +64,7 @@ type server struct {
 	c     Config
 	knock chan struct{} // capacity 1
 	stop  context.CancelCauseFunc
+	lock  *flock.Flock
 
 	mu      sync.Mutex
 	live    map[task.ID]bool
@@ -85,7 +85,7 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s := &server{c: c, stop: stop, knock: make(chan struct{}, 1), live: map[task.ID]bool{}}
+	s := &server{c: c, stop: stop, lock: lock, knock: make(chan struct{}, 1), live: map[task.ID]bool{}}
 	served := make(chan error, 1)
 	go func() { served <- c.Owner.Serve(ctx, s.handlers(), ready) }()
 
@@ -103,7 +103,7 @@ func (s *server) work(ctx context.Context) {
 	for {
 		if busy := s.look(ctx); busy {
 			last = time.Now()
-		} else if s.c.Idle > 0 && time.Since(last) > s.c.Idle && s.leave() {
+		} else if s.over(time.Since(last)) {
 			return
 		}
 		select {
@@ -161,7 +161,7 @@ func (s *server) takeOver(ctx context.Context, rec journal.Record) {
 	s.live[id] = true
 	s.runs.Go(func() {
 		_, err := s.c.Executor.Execute(ctx, id, nil, task.SinkFunc(func(task.Event) {}))
-		if err != nil && !errors.Is(err, ErrAbandoned) {
+		if err != nil && !errors.Is(err, runner.ErrAbandoned) {
 			s.c.Report(id, err)
 		}
 		s.mu.Lock()
@@ -169,6 +169,24 @@ func (s *server) takeOver(ctx context.Context, rec journal.Record) {
 		s.mu.Unlock()
 		s.wake()
 	})
+}
+
+// over reports whether the runner has nothing more to do: it handed over and has
+// finished what it owned, or nothing came for long enough.
+func (s *server) over(idle time.Duration) bool {
+	s.mu.Lock()
+	left := s.leaving && len(s.live) == 0
+	s.mu.Unlock()
+	return left || s.c.Idle > 0 && idle > s.c.Idle && s.leave()
+}
+
+// handOver makes room for a runner of another version: this one takes no more runs,
+// finishes those it owns, and is not the background runner any more.
+func (s *server) handOver() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = true
+	return s.lock.Close()
 }
 
 // leave stops the taking of runs unless there is one at work.
@@ -188,8 +206,13 @@ func (s *server) wake() {
 
 func (s *server) handlers() map[string]owner.Handler {
 	all := map[string]owner.Handler{
-		OpKnock: func(context.Context, owner.Request, net.Conn) error {
-			s.wake()
+		OpKnock: func(_ context.Context, req owner.Request, _ net.Conn) error {
+			defer s.wake()
+			var version string
+			if json.Unmarshal(req.Body, &version) == nil && version != s.c.Version {
+				return errors.Join(s.handOver(), errs.New("background.Knock", errs.NotFound, "insightscli start -d",
+					"the background runner was version %s and has handed over", s.c.Version))
+			}
 			return nil
 		},
 		OpStatus: func(_ context.Context, _ owner.Request, conn net.Conn) error {
@@ -200,7 +223,7 @@ func (s *server) handlers() map[string]owner.Handler {
 				return errs.New("background.Stop", errs.Conflict, "insightscli ps",
 					"%d runs are going on; cancel them first", len(s.status().Runs))
 			}
-			s.stop(ErrAbandoned)
+			s.stop(runner.ErrAbandoned)
 			return nil
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/task"
@@ -41,7 +42,7 @@ type execution struct {
 
 	box     sandbox.Sandbox
 	client  *agent.Client
-	repos   []steps.RepoState
+	repos   []repo.Prepared
 	outcome *wire.Outcome // the agent's own end; nil if it never came
 	changes []task.RepoResult
 }
@@ -58,8 +59,20 @@ func (x *execution) run(ctx context.Context) (task.Result, error) {
 		err = cause // what ended the work, not what it broke
 	}
 	stopInputs()
+	if errors.Is(err, ErrAbandoned) {
+		return task.Result{}, x.abandon()
+	}
 	cleanup := x.cleanUp(ctx)
 	return x.finish(ctx, x.result(err, cleanup))
+}
+
+// abandon lets go of a run that another runner will take over.
+func (x *execution) abandon() error {
+	x.runner.setClient(x.spec.Run, nil)
+	if x.client != nil {
+		_ = x.client.Close() // the sandbox notices
+	}
+	return errors.Join(ErrAbandoned, x.story.log.Sync())
 }
 
 // steps are the steps of a run, in order.
@@ -106,8 +119,10 @@ func (x *execution) workspace(ctx context.Context) (steps.WorkspaceOut, error) {
 		return out, err
 	}
 	x.repos = out.Repos
-	for _, n := range out.Notices {
-		x.story.notice("warn", n)
+	for _, r := range out.Repos {
+		for _, n := range r.Notices {
+			x.story.notice("warn", n)
+		}
 	}
 	return out, nil
 }

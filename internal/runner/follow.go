@@ -36,6 +36,7 @@ func (x *execution) follow(ctx context.Context) error {
 	f := x.newFollower()
 	err := f.follow(ctx)
 	switch {
+	case errors.Is(context.Cause(ctx), ErrAbandoned): // it goes on elsewhere
 	case context.Cause(ctx) != nil:
 		x.story.step(st.name, task.StepFailed, st.doing, context.Cause(ctx).Error())
 	case err != nil:
@@ -136,6 +137,10 @@ func (f *follower) stopWhenCancelled(ctx, work context.Context, cancel context.C
 		cancel(fmt.Errorf("write the event log: %w", f.x.story.err()))
 		return
 	case <-work.Done():
+	}
+	if errors.Is(context.Cause(work), ErrAbandoned) {
+		cancel(ErrAbandoned)
+		return
 	}
 	bounded, done := context.WithTimeout(ctx, stopBound)
 	defer done()

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -29,6 +30,10 @@ func (x *execution) takeInputs(parent context.Context) (stop func()) {
 				return
 			case <-ended:
 				ended = nil
+				if errors.Is(context.Cause(parent), ErrAbandoned) {
+					x.limits.cancel(ErrAbandoned) // not the end of the run: nothing is journalled
+					continue
+				}
 				x.record(ctx, task.Input{Kind: task.InputCancel, Text: context.Cause(parent).Error()})
 				x.limits.cancel(context.Cause(parent))
 			case in := <-x.inbox:

@@ -23,16 +23,22 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/build"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
+
+// ErrAbandoned, as the cause of a done context, ends the carrying out of a run
+// without ending the run: its sandbox goes on, and another runner takes it over.
+var ErrAbandoned = errors.New("this runner ends")
 
 // Config is what a Runner needs.
 type Config struct {
@@ -114,32 +120,50 @@ func (r *Runner) Execute(ctx context.Context, id task.ID, inbox <-chan task.Inpu
 	}
 	defer func() { _ = log.Close() }() // everything that matters was synced
 
-	if res, ok, err := r.finishedInLog(record, rec); err != nil {
+	// The finished event is written before the terminal state.
+	if res, ok, err := r.c.Store.FinishedInLog(record, rec); err != nil {
 		return task.Result{}, err
 	} else if ok {
 		return res, r.c.Store.Finish(record, id, res)
 	}
+	if !rec.Started.IsZero() && rec.Version != build.Get().Version {
+		return r.refuse(ctx, rec, log, screen)
+	}
 	if err := r.c.Store.Begin(record, id); err != nil {
 		return task.Result{}, err
 	}
-	if rec, err = r.c.Store.Run(record, id); err != nil {
+	if rec, err = r.c.Store.Run(record, id); err != nil { // now with its start time
 		return task.Result{}, err
 	}
-	values, err := r.c.Secrets.All(record, id)
+	x, err := r.newExecution(record, rec, log, screen)
 	if err != nil {
 		return task.Result{}, err
 	}
-	x := &execution{
-		runner: r, rec: rec, spec: rec.Spec, inbox: inbox,
-		story: newStory(id, log, screen, newMasker(values)),
-	}
+	x.inbox = inbox
 	return x.run(ctx)
 }
 
-// finishedInLog finds the Result of a run whose finished event was written but whose
-// terminal state was not.
-func (r *Runner) finishedInLog(ctx context.Context, rec journal.Record) (task.Result, bool, error) {
-	return r.c.Store.FinishedInLog(ctx, rec)
+func (r *Runner) newExecution(ctx context.Context, rec journal.Record, log *journal.Log, screen task.Sink) (*execution, error) {
+	values, err := r.c.Secrets.All(ctx, rec.Spec.Run)
+	if err != nil {
+		return nil, err
+	}
+	return &execution{
+		runner: r, rec: rec, spec: rec.Spec,
+		story: newStory(rec.Spec.Run, log, screen, newMasker(values)),
+	}, nil
+}
+
+// refuse ends a run that another version began: a journal is replayed by the version
+// that wrote it only, because a step may mean something else now.
+func (r *Runner) refuse(ctx context.Context, rec journal.Record, log *journal.Log, screen task.Sink) (task.Result, error) {
+	x, err := r.newExecution(context.WithoutCancel(ctx), rec, log, screen)
+	if err != nil {
+		return task.Result{}, err
+	}
+	err = errs.New("runner.Execute", errs.Conflict, "start the run again",
+		"run %s was begun by version %s and cannot be continued by version %s", rec.Spec.Run.Short(), rec.Version, build.Get().Version)
+	return x.finish(ctx, x.result(err, x.cleanUp(ctx)))
 }
 
 // Client returns the link to a run that this process executes, for those who want

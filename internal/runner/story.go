@@ -37,7 +37,9 @@ func (s *story) tell(kind task.Kind, payload any) {
 	if err != nil {
 		params = []byte(`{}`) // our own plain structs always marshal
 	}
-	s.emit(task.Event{Kind: kind, Params: s.mask.MaskJSON(params)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.emitLocked(task.Event{Kind: kind, Params: s.mask.MaskJSON(params)})
 }
 
 // step tells that a step began or ended.
@@ -75,17 +77,25 @@ func (s *story) exitCode(code int, ev task.Event) {
 	s.emit(ev)
 }
 
+// emitLocked writes one event. What the journal did not take is shown to nobody.
 func (s *story) emitLocked(ev task.Event) {
-	s.seq++
-	ev.Run, ev.Seq = s.run, s.seq
+	ev.Run, ev.Seq = s.run, s.seq+1
 	if ev.At.IsZero() {
 		ev.At = time.Now()
 	}
-	if err := s.log.Append(ev); err != nil && s.failed == nil {
+	err := s.log.Append(ev)
+	if err == nil {
+		s.seq++
+		if ev.Kind != task.KindOutput {
+			// Readers of the log see rare events at once; output is flushed in batches.
+			err = s.log.Flush()
+		}
+		s.screen.Emit(ev)
+	}
+	if err != nil && s.failed == nil {
 		s.failed = err
 		close(s.broken)
 	}
-	s.screen.Emit(ev)
 }
 
 // err is the first error of the journal, if any.
