@@ -91,12 +91,13 @@ func nodeText(n *yaml.Node, list bool) (string, error) {
 	return strings.Join(words, ","), nil
 }
 
-// yamlError moves the line out of the parser's message.
+// yamlError moves the line out of the parser's message, which leaves it out for
+// the first.
 func yamlError(err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	m := regexp.MustCompile(`^line (\d+): (.*)`).FindStringSubmatch(msg)
 	if m == nil {
-		return errors.New(msg)
+		return &lineError{line: 1, err: errors.New(msg)}
 	}
 	line, _ := strconv.Atoi(m[1])
 	return &lineError{line: line, err: errors.New(m[2])}
