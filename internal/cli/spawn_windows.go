@@ -1,0 +1,9 @@
+package cli
+
+import "syscall"
+
+// ownSession detaches a process from the console of its parent.
+func ownSession() *syscall.SysProcAttr {
+	const detachedProcess, newProcessGroup = 0x8, 0x200
+	return &syscall.SysProcAttr{CreationFlags: detachedProcess | newProcessGroup, HideWindow: true}
+}

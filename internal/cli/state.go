@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/Insights/insightscli/internal/background"
+	"github.com/Insights/insightscli/internal/build"
+	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/owner"
+	"github.com/Insights/insightscli/internal/platform"
+	"github.com/Insights/insightscli/internal/repo"
+	"github.com/Insights/insightscli/internal/runner"
+	"github.com/Insights/insightscli/internal/runner/steps"
+	"github.com/Insights/insightscli/internal/secret/seal"
+	"github.com/Insights/insightscli/internal/statedb"
+)
+
+// keyFile seals the secrets of runs; it lies beside state.db, never in it.
+const keyFile = "key"
+
+// state is the opened state directory: everything that is recorded, and the way to
+// the runner that is at work in it.
+type state struct {
+	dir        string
+	config     config.Config
+	db         *statedb.DB
+	store      *journal.Store
+	tokens     *platform.Tokens
+	repos      *repo.Cache
+	background background.Client
+	providers  *providers
+}
+
+// openState opens the state directory once; close closes it.
+func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
+	if a.state != nil {
+		return a.state, nil
+	}
+	dir, err := c.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	db, err := statedb.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if db.Notice != "" {
+		fmt.Fprintf(a.streams.Err, "note: %s\n", db.Notice)
+	}
+	s := &state{
+		dir: dir, config: c, db: db,
+		store:     journal.New(db.DB, dir),
+		tokens:    platform.NewTokens(db.DB),
+		repos:     repo.New(repo.Options{Dir: dir, Environ: a.process.Environ}),
+		providers: newProviders(c),
+	}
+	s.background = background.Client{
+		Dir: dir, Version: build.Get().Version,
+		Start: func(context.Context) error {
+			return spawnRunner(dir, a.process.Environ, "--idle-end", background.IdleEnd.String())
+		},
+	}
+	a.state = s
+	return s, nil
+}
+
+// openStateAndAdopt opens the state directory for a command of the user's. Runs
+// whose process died are handed to the background runner, whatever the command is.
+func (a *app) openStateAndAdopt(ctx context.Context) (*state, error) {
+	c, err := a.config(nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.openState(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.adopt(ctx)
+}
+
+// adopt starts the background runner if there are runs that nobody owns.
+func (s *state) adopt(ctx context.Context) error {
+	recs, err := s.store.Runs(ctx, journal.Filter{Live: true})
+	if err != nil {
+		return err
+	}
+	for _, rec := range recs {
+		if background.Ownerless(s.dir, rec) {
+			return s.background.Knock(ctx)
+		}
+	}
+	return nil
+}
+
+// process is this process as one that carries out runs.
+type process struct {
+	*state
+	owner  *owner.Owner
+	runner *runner.Runner
+}
+
+// newProcess makes this process an owner of runs. The caller releases the owner.
+func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process, error) {
+	key, err := seal.Open(filepath.Join(s.dir, keyFile))
+	if err != nil {
+		return nil, err
+	}
+	me, err := owner.Acquire(ctx, s.dir)
+	if err != nil {
+		return nil, err
+	}
+	secrets := &runner.Secrets{Key: key, Store: s.store}
+	r := runner.New(runner.Config{
+		Store: s.store, Secrets: secrets, Owner: me.ID, Force: force,
+		Steps: &steps.Steps{
+			Provider: s.providers.get, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
+			AgentServer: s.agentServer, JWTKey: s.jwtKey,
+			Dir: s.dir, Owner: me.Label(), Domain: domain(s.dir),
+		},
+	})
+	return &process{state: s, owner: me, runner: r}, nil
+}
+
+// domain identifies a state directory on the labels of its sandboxes, without
+// telling its path to everybody who can list them.
+func domain(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (s *state) close() error {
+	return errors.Join(s.providers.close(), s.db.Close())
+}
