@@ -1,0 +1,200 @@
+package agentserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agentserver/proc"
+	"github.com/Insights/insightscli/internal/link"
+	"github.com/Insights/insightscli/internal/link/wire"
+)
+
+const (
+	// flushTime is how long a server that ends waits for the host to take the rest
+	// of the journal.
+	flushTime = 5 * time.Second
+	// recentEvents is how much of what the host has already is kept for outside
+	// clients that connect late.
+	recentEvents = 4 << 20
+)
+
+// Config is what a server needs. Boot, Starter and Drivers must be set.
+type Config struct {
+	Boot    wire.Boot
+	Starter proc.Starter
+	Drivers map[string]NewDriver
+	Log     *slog.Logger // nil: nothing is logged
+	// Self begins the command line that runs this program as the agent, for
+	// transfers. nil: transfers are done by the server itself.
+	Self []string
+	// Began is when the process began, for Health.BootMs; zero is now.
+	Began time.Time
+	// OnlyFromOutside turns away peers from within the PID namespace
+	// ([link.Server.OnlyFromOutside]).
+	OnlyFromOutside bool
+}
+
+// Server is the agent server of one sandbox.
+type Server struct {
+	boot     wire.Boot
+	starter  proc.Starter
+	self     []string
+	env      []string
+	log      *slog.Logger
+	journal  *journal
+	session  *session
+	link     *link.Server
+	http     *surface
+	follower newest
+	began    time.Time
+	upMs     float64 // from the beginning to New
+
+	life context.Context //nolint:containedctx // of the session, which outlives the call that starts it
+	kill context.CancelFunc
+	stop chan struct{}
+	once sync.Once
+}
+
+// New returns a server that serves nobody yet.
+func New(c Config) *Server {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Began.IsZero() {
+		c.Began = time.Now()
+	}
+	limit, keep := c.Boot.JournalMiB<<20, 0
+	if limit <= 0 {
+		limit = defaultJournal
+	}
+	if len(c.Boot.JWTKey) > 0 {
+		keep = min(recentEvents, limit/8)
+	}
+	s := &Server{
+		boot: c.Boot, starter: c.Starter, self: c.Self, env: environ(c.Boot), log: c.Log,
+		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}),
+	}
+	s.life, s.kill = context.WithCancel(context.Background())
+	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, journal: s.journal}
+	s.session = newSession(host, c.Drivers)
+	s.http = newSurface(s)
+	s.link = link.NewServer(c.Boot, map[string]link.Handler{
+		wire.ServiceRPC:     s.serveRPC,
+		wire.ServiceEvents:  s.serveEvents,
+		wire.ServiceExec:    s.serveExec,
+		wire.ServiceArchive: s.serveArchive,
+		wire.ServiceHTTP:    s.http.serveConn,
+	})
+	if c.OnlyFromOutside {
+		s.link.OnlyFromOutside()
+	}
+	return s
+}
+
+// Open asks the host for one of its services (wire.ServiceLLM, ...). While there is
+// no host it waits up to Boot.HostGrace.
+func (s *Server) Open(ctx context.Context, service string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.boot.HostGrace)
+	defer cancel()
+	return s.link.Open(ctx, service)
+}
+
+// Stop makes Serve return. It may be called again.
+func (s *Server) Stop() { s.once.Do(func() { close(s.stop) }) }
+
+// Serve lets the host in from ln until ctx ends, Stop is called or the host asks for
+// it; then it ends the agent, gives the host a moment to take what is in the
+// journal, and returns when nothing of it is left running. It is called once.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	public, err := s.listenHTTP()
+	if err != nil {
+		return err
+	}
+	inner, hangUp := context.WithCancel(context.WithoutCancel(ctx)) // the host is heard to the end
+	defer hangUp()
+	var serving sync.WaitGroup
+	var failed error
+	serving.Go(func() {
+		if err := s.link.Serve(inner, ln); inner.Err() == nil {
+			failed = fmt.Errorf("serve the link: %w", err)
+			s.Stop()
+		}
+	})
+	serving.Go(func() { s.http.serve(inner, public) })
+	s.upMs = ms(time.Since(s.began))
+	s.log.Info("serving", "boot_ms", s.upMs, "port", s.boot.HTTPPort)
+
+	select {
+	case <-ctx.Done():
+	case <-s.stop:
+	}
+	s.log.Info("stopping")
+	s.drain(inner)
+	s.kill()
+	s.session.running.Wait()
+	hangUp()
+	serving.Wait()
+	return failed
+}
+
+// drain ends the agent and waits until the host has everything, bounded.
+func (s *Server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	s.session.close(ctx)
+	ctx, cancel = context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	if !s.journal.flushed(ctx) {
+		s.log.Warn("the host has not taken all events")
+	}
+}
+
+// listenHTTP opens the port of the HTTP surface, where there is to be one.
+func (s *Server) listenHTTP() (net.Listener, error) {
+	if s.boot.HTTPPort <= 0 {
+		return nil, nil
+	}
+	ln, err := net.Listen("tcp", ":"+strconv.Itoa(s.boot.HTTPPort))
+	if err != nil {
+		return nil, fmt.Errorf("serve HTTP: %w", err)
+	}
+	return ln, nil
+}
+
+// Health tells how the server is.
+func (s *Server) Health() wire.Health {
+	last, _ := s.journal.state()
+	h := s.session.health()
+	h.Status, h.LastSeq, h.BootMs = "ok", last, s.upMs
+	h.Capabilities = []string{"events", "exec", "archive", "http"}
+	return h
+}
+
+func (s *session) health() wire.Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := wire.Health{
+		HasSession: s.readiness == ready, Readiness: s.readiness, SessionInitMs: s.initMs,
+		Phase: s.phase, Active: s.active,
+	}
+	if s.err != nil {
+		h.FailureCode, h.Error = "session_create_failed", s.err.Error()
+	}
+	return h
+}
+
+// current returns the driver, or nil before the session is ready.
+func (s *session) current() Driver {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.driver
+}
+
+// errNoSession is the answer of /command before there is a session.
+var errNoSession = errors.New("No active session for this run") //nolint:staticcheck // the protocol's words

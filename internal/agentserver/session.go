@@ -1,0 +1,287 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/Insights/insightscli/internal/link/wire"
+)
+
+// The readiness of a session, as wire.Health has it.
+const (
+	starting = "starting"
+	ready    = "ready"
+	failed   = "failed"
+)
+
+const (
+	// startWait is how long MethodStart waits for the session, so that a quick agent
+	// needs no second question.
+	startWait = time.Second
+	// closeTime bounds Cancel and Close of a driver: it has 5 s for each of three
+	// signals.
+	closeTime = 16 * time.Second
+	// maxQueued bounds the messages that wait for their turn.
+	maxQueued = 500
+)
+
+// session is the one session of a server: one driver, one turn at a time.
+type session struct {
+	drivers map[string]NewDriver
+	host    *Host
+	log     *slog.Logger
+	journal *journal
+	running sync.WaitGroup // the session's goroutine and its cancellations
+
+	mu        sync.Mutex // guards the rest
+	began     time.Time  // zero: not started
+	readiness string
+	phase     string
+	err       error // why it failed
+	initMs    float64
+	oneShot   bool   // a plain command: it takes no messages
+	driver    Driver // set when ready
+	active    bool   // a turn is going on
+	canceling bool
+	closing   bool // no further turn begins
+	over      bool // FrameDone has been written
+	changed   chan struct{}
+	queue     []*turn
+	inbox     inbox
+
+	driverClosed bool
+}
+
+// turn is one prompt on its way.
+type turn struct {
+	id     string // of the message, may be empty
+	text   string
+	schema json.RawMessage
+	done   chan struct{}
+	result wire.TurnResult // set before done is closed
+	err    error
+}
+
+func newSession(host *Host, drivers map[string]NewDriver) *session {
+	return &session{
+		host: host, drivers: drivers, log: host.Log, journal: host.journal,
+		readiness: starting, phase: "waiting_for_start", inbox: newInbox(),
+	}
+}
+
+// start begins the session and waits a moment for it to be ready. ctx bounds the
+// wait, life the session.
+func (s *session) start(ctx, life context.Context, st wire.Start) error {
+	s.mu.Lock()
+	newDriver, known := s.drivers[st.Agent]
+	switch {
+	case !s.began.IsZero():
+		s.mu.Unlock()
+		return fmt.Errorf("the session has been started already")
+	case s.closing:
+		s.mu.Unlock()
+		return errOver
+	case !known:
+		s.mu.Unlock()
+		return fmt.Errorf("this agent server has no driver for agent %q", st.Agent)
+	}
+	s.began, s.phase, s.oneShot = time.Now(), "session_create", len(st.Command) > 0
+	s.running.Go(func() { s.run(life, newDriver(s.host), st) })
+	s.mu.Unlock()
+
+	wait := time.NewTimer(startWait)
+	defer wait.Stop()
+	for {
+		s.mu.Lock()
+		pending, changed := s.readiness == starting, listen(&s.changed)
+		s.mu.Unlock()
+		if !pending {
+			return nil // a failure is told by Health, with its code
+		}
+		select {
+		case <-changed:
+		case <-wait.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// run is the session's goroutine, from the driver's start to FrameDone.
+func (s *session) run(ctx context.Context, d Driver, st wire.Start) {
+	if err := d.Start(ctx, st); err != nil {
+		s.log.Error("session", "agent", st.Agent, "err", err)
+		s.fail(err)
+		s.finish(wire.Outcome{StopReason: StopError, Error: err.Error()})
+		return
+	}
+	s.ready(d, st)
+	outcome := wire.Outcome{StopReason: StopEndTurn}
+	for t := s.next(ctx); t != nil; t = s.next(ctx) {
+		result, err := d.Prompt(ctx, t.text, t.schema)
+		if err != nil {
+			result = Turn{Outcome: wire.Outcome{StopReason: StopError, Error: err.Error()}, Last: true}
+		}
+		outcome = result.Outcome
+		s.endTurn(t, outcome, result.Last)
+		if result.Last {
+			break
+		}
+	}
+	s.closeDriver(context.WithoutCancel(ctx))
+	s.finish(outcome)
+}
+
+// closeDriver closes the driver if there is one, once.
+func (s *session) closeDriver(ctx context.Context) {
+	s.mu.Lock()
+	d, closed := s.driver, s.driverClosed
+	s.driverClosed = d != nil
+	s.closing = true
+	s.mu.Unlock()
+	if d == nil || closed {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	d.Close(ctx)
+}
+
+func (s *session) ready(d Driver, st wire.Start) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.driver, s.readiness, s.phase = d, ready, ""
+	s.initMs = ms(time.Since(s.began))
+	s.log.Info("session ready", "agent", st.Agent, "ms", s.initMs)
+	if st.Prompt != "" || len(st.Command) > 0 {
+		s.queue = append(s.queue, &turn{text: st.Prompt, schema: st.Schema, done: make(chan struct{})})
+	}
+	s.active = len(s.queue) > 0
+	wake(&s.changed)
+}
+
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readiness, s.err = failed, err
+	wake(&s.changed)
+}
+
+// next waits for the next prompt; nil means that the session ends.
+func (s *session) next(ctx context.Context) *turn {
+	for {
+		s.mu.Lock()
+		if len(s.queue) > 0 && !s.closing {
+			t := s.queue[0]
+			s.queue = s.queue[1:]
+			s.active = true
+			s.mu.Unlock()
+			return t
+		}
+		closing, changed := s.closing, listen(&s.changed)
+		s.mu.Unlock()
+		if closing {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// endTurn answers whoever waits for the turn. The end of the last one is told by
+// FrameDone instead of an event.
+func (s *session) endTurn(t *turn, o wire.Outcome, last bool) {
+	if !last {
+		params, _ := json.Marshal(map[string]string{"stopReason": o.StopReason}) // strings always marshal
+		s.journal.event("_insights/turn_complete", params)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active = false
+	t.result = wire.TurnResult{StopReason: o.StopReason}
+	if o.Error != "" {
+		t.err = fmt.Errorf("%s", o.Error)
+	}
+	s.inbox.ended(t)
+	close(t.done)
+}
+
+// finish writes the last frame and turns away those that still wait.
+func (s *session) finish(o wire.Outcome) {
+	b, err := json.Marshal(o)
+	if err != nil {
+		b = []byte(`{"stopReason":"error"}`)
+	}
+	s.journal.append(wire.Frame{Type: wire.FrameDone, Data: b})
+	s.log.Info("session over", "outcome", string(b))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active, s.over, s.closing = false, true, true
+	for _, t := range s.queue {
+		t.err = errOver
+		s.inbox.ended(t)
+		close(t.done)
+	}
+	s.queue = nil
+	wake(&s.changed)
+}
+
+// cancel ends the turn that is going on, without waiting for it. A second call while
+// the first is at work changes nothing.
+func (s *session) cancel(life context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.driver == nil || !s.active || s.canceling || s.over {
+		return
+	}
+	s.canceling = true
+	d := s.driver
+	s.running.Go(func() {
+		ctx, cancel := context.WithTimeout(life, closeTime)
+		defer cancel()
+		d.Cancel(ctx)
+		s.mu.Lock()
+		s.canceling = false
+		s.mu.Unlock()
+	})
+}
+
+// close ends the session and returns when FrameDone has been written, or with ctx.
+func (s *session) close(ctx context.Context) {
+	s.mu.Lock()
+	s.closing = true
+	begun := !s.began.IsZero()
+	wake(&s.changed)
+	s.mu.Unlock()
+	s.closeDriver(ctx)
+	for begun {
+		s.mu.Lock()
+		over, changed := s.over, listen(&s.changed)
+		s.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// isActive reports whether a turn or a command is going on.
+func (s *session) isActive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
