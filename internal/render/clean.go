@@ -182,7 +182,7 @@ func (c *cleaner) inControl(dst []byte, r rune) []byte {
 	if r != 'm' || !c.color || len(c.params) > maxParams || !isColor(c.params) {
 		return dst
 	}
-	c.styled = true
+	c.styled = len(c.params) > 0 && string(c.params) != "0"
 	dst = append(c.flushCR(dst, 'm'), "\x1b["...)
 	return append(append(dst, c.params...), 'm')
 }
