@@ -1,0 +1,127 @@
+package repo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// cached is one finished checkout.
+type cached struct {
+	key   string
+	bytes int64
+	used  time.Time
+	busy  bool
+}
+
+// list looks at every finished checkout, the one that was unused for longest first.
+func (c *Cache) list() []cached {
+	var out []cached
+	for _, key := range c.entries() {
+		dir := filepath.Join(c.checkoutsDir(), key)
+		e := cached{key: key}
+		var m entryMeta
+		raw, err := os.ReadFile(filepath.Join(dir, metaName))
+		if err == nil && json.Unmarshal(raw, &m) == nil {
+			e.bytes = m.Bytes
+		}
+		if fi, err := os.Stat(filepath.Join(dir, metaName)); err == nil {
+			e.used = fi.ModTime()
+		}
+		marks, err := os.ReadDir(filepath.Join(dir, "use"))
+		e.busy = len(marks) > 0 || (err != nil && !os.IsNotExist(err))
+		out = append(out, e)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].used.Before(out[j].used) })
+	return out
+}
+
+// makeRoom evicts checkouts that no run uses, the longest unused first, until those
+// that stay are within the bound. The lock of keep is held by the caller.
+func (c *Cache) makeRoom(ctx context.Context, keep string) error {
+	all := c.list()
+	var total int64
+	for _, e := range all {
+		total += e.bytes
+	}
+	for _, e := range all {
+		if total <= c.maxCheckouts {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if e.busy || e.key == keep {
+			continue
+		}
+		gone, err := c.evict(e.key)
+		if err != nil {
+			return err
+		}
+		if gone {
+			total -= e.bytes
+		}
+	}
+	return nil
+}
+
+// evict removes a checkout unless somebody holds it now.
+func (c *Cache) evict(key string) (bool, error) {
+	l := flock.New(filepath.Join(c.checkoutsDir(), "locks", key), flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	if err != nil {
+		return false, fmt.Errorf("lock cache: %w", err)
+	}
+	if !ok {
+		return false, nil
+	}
+	defer func() { _ = l.Unlock() }() // closing the descriptor drops it in any case
+	dir := filepath.Join(c.checkoutsDir(), key)
+	if marks, err := os.ReadDir(filepath.Join(dir, "use")); len(marks) > 0 || (err != nil && !os.IsNotExist(err)) {
+		return false, nil
+	}
+	// Renamed first: a removal that is cut short leaves nothing that looks whole.
+	if err := os.Rename(dir, dir+".tmp"); err != nil && !os.IsNotExist(err) {
+		return false, fmt.Errorf("evict checkout: %w", err)
+	}
+	return true, RemoveAll(dir + ".tmp")
+}
+
+// Sweep releases what runs that are over hold, and removes what killed processes
+// left half-made. live reports whether a run may still use what it holds.
+func (c *Cache) Sweep(ctx context.Context, live func(task.ID) bool) error {
+	for _, key := range c.entries() {
+		dir := filepath.Join(c.checkoutsDir(), key, "use")
+		marks, err := os.ReadDir(dir)
+		if err != nil {
+			continue // nothing is held
+		}
+		for _, m := range marks {
+			run := task.ID(m.Name()[:max(0, len(m.Name())-len(filepath.Ext(m.Name())))])
+			if live(run) {
+				continue
+			}
+			if err := os.Remove(filepath.Join(dir, m.Name())); err != nil && !os.IsNotExist(err) {
+				return fmt.Errorf("release checkouts: %w", err)
+			}
+		}
+	}
+	return c.makeRoom(ctx, "")
+}
+
+// Remove removes what a run changed. Its commit stays in the user's repository,
+// under refs/insights.
+func (c *Cache) Remove(ctx context.Context, run task.ID) error {
+	if err := c.Release(ctx, run); err != nil {
+		return err
+	}
+	return RemoveAll(filepath.Join(c.dir, "repos", string(run)))
+}

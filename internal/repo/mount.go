@@ -1,0 +1,112 @@
+package repo
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/sandbox"
+)
+
+// mountable refuses working trees whose git directory lies elsewhere: the sandbox
+// would not find it, or would need more of the host than the tree.
+func mountable(s *source) error {
+	switch {
+	case s.gitDir != s.commonDir:
+		return errs.New("repo.Resolve", errs.Usage, "leave out --mount, or mount the main working tree",
+			"%q is a linked worktree, whose git directory lies in another tree", s.top)
+	case s.gitDir != filepath.Join(s.top, ".git"):
+		return errs.New("repo.Resolve", errs.Usage, "leave out --mount, or mount the repository around it",
+			"the git directory of %q lies outside it, as in a submodule", s.top)
+	}
+	return nil
+}
+
+// prepareMount binds the user's own tree read-write. What git would take programs
+// from stays read-only: the configuration, the hooks, the submodules' directories
+// and info, which holds the attributes. A directory of these that is missing is
+// made, because nothing can be bound over a missing one and the agent could make
+// its own. The directories on the way are bound over themselves, or the agent could
+// rename .git and put another in its place.
+func (c *Cache) prepareMount(_ context.Context, s *source, p Prepared, o PrepareOptions) (Prepared, error) {
+	if err := mountable(s); err != nil {
+		return p, err
+	}
+	p.Method, p.Origin = methodMount, s.commonDir
+	target := p.Repo.Dir()
+	bind := func(rel string, readOnly bool) {
+		p.Mounts = append(p.Mounts, sandbox.Mount{Kind: sandbox.MountBind, ReadOnly: readOnly,
+			Source: filepath.Join(s.top, filepath.FromSlash(rel)), Target: strings.TrimSuffix(target+"/"+rel, "/")})
+	}
+	bind("", false)
+	if why := unprotectable(s); why != "" && !o.TrustMount {
+		return p, errs.New("repo.Prepare", errs.Usage, "leave out --mount, or accept it with --trust-mount",
+			"the mounted repository %q cannot be protected: %s", s.top, why)
+	}
+	for _, dir := range []string{"hooks", "info"} {
+		err := os.Mkdir(filepath.Join(s.gitDir, dir), 0o755)
+		if err != nil && !os.IsExist(err) && !o.TrustMount {
+			return p, errs.New("repo.Prepare", errs.Usage, "leave out --mount, or accept it with --trust-mount",
+				"the mounted repository %q cannot be protected: %w", s.top, err)
+		}
+	}
+	bind(".git", false)
+	for _, rel := range []string{"config", "config.worktree", "hooks", "info", "modules"} {
+		if fi, err := os.Lstat(filepath.Join(s.gitDir, rel)); err == nil && fi.Mode()&fs.ModeSymlink == 0 {
+			bind(".git/"+rel, true)
+		}
+	}
+	for _, alt := range alternates(filepath.Join(s.gitDir, "objects")) {
+		to := alt
+		if !filepath.IsAbs(alt) {
+			to = filepath.ToSlash(filepath.Join(target, ".git", "objects", alt))
+			alt = filepath.Join(s.gitDir, "objects", alt)
+		}
+		p.Mounts = append(p.Mounts, sandbox.Mount{Kind: sandbox.MountBind, ReadOnly: true, Source: alt, Target: to})
+	}
+	return p, nil
+}
+
+// unprotectable tells why binding files read-only is not enough for a repository:
+// its own settings make the host run what lies in the tree.
+func unprotectable(s *source) string {
+	for _, rel := range []string{"", "config", "config.worktree", "hooks", "info", "modules"} {
+		fi, err := os.Lstat(filepath.Join(s.gitDir, rel))
+		if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Sprintf("%s is a symbolic link", filepath.Join(".git", rel))
+		}
+	}
+	if s.config["extensions.worktreeconfig"] == "true" {
+		if _, err := os.Stat(filepath.Join(s.gitDir, "config.worktree")); err != nil {
+			return "its per-worktree configuration is turned on but there is none yet"
+		}
+	}
+	for _, key := range []string{"core.hookspath", "core.fsmonitor", "core.attributesfile"} {
+		if v := s.config[key]; within(s.top, v) {
+			return fmt.Sprintf("%s points into the tree (%s)", key, v)
+		}
+	}
+	for key, v := range s.config {
+		if (key == "include.path" || strings.HasPrefix(key, "includeif.")) && within(s.top, v) {
+			return fmt.Sprintf("%s points into the tree (%s)", key, v)
+		}
+	}
+	return ""
+}
+
+// within reports whether a path of a git setting lies in the working tree, which
+// relative ones do.
+func within(top, v string) bool {
+	switch {
+	case v == "" || v == "true" || v == "false" || strings.HasPrefix(v, "~"):
+		return false
+	case !filepath.IsAbs(v):
+		return true
+	}
+	rel, err := filepath.Rel(top, v)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
