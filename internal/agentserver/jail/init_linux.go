@@ -1,0 +1,138 @@
+package jail
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/Insights/insightscli/internal/agentserver/jail/plan"
+)
+
+// Init is the first thing that PID 1 of a `local` sandbox does. It reads the job
+// from the inherited pipe, builds the sandbox around the process, gives up every
+// capability that is not needed any more and reports. In a probe it returns nil
+// and no error, and the caller exits.
+func Init() (*Jail, error) {
+	report := os.NewFile(plan.ReportFD, "report")
+	j, err := initialise()
+	return j, errors.Join(err, sendReport(report, err))
+}
+
+func initialise() (*Jail, error) {
+	// Namespaces are entered already, but mounts look at the thread's root and
+	// working directory, which threads share; only set-up that is per thread
+	// (fsuid) would go astray. The lock keeps the order of events readable to
+	// strace, and costs nothing.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	unix.Umask(0)
+	job, err := readJob(os.NewFile(plan.JobFD, "job"))
+	if err != nil {
+		return nil, step(plan.StepJob, err)
+	}
+	if err := network(); err != nil {
+		return nil, err
+	}
+	b := rootBuilder{Plan: job.Plan}
+	if err := b.build(); err != nil || job.Plan.Probe {
+		return nil, err
+	}
+	unix.Umask(0o022)
+	return finish(job)
+}
+
+// readJob reads the job and makes sure that no later process inherits the pipe. An
+// empty pipe means that the creator died before it could say anything.
+func readJob(pipe *os.File) (plan.Job, error) {
+	var job plan.Job
+	data, err := io.ReadAll(io.LimitReader(pipe, plan.MaxJob+1))
+	if err = errors.Join(err, pipe.Close()); err != nil {
+		return job, err
+	}
+	switch {
+	case len(data) == 0:
+		return job, errors.New("the creator is gone")
+	case len(data) > plan.MaxJob:
+		return job, errors.New("the job is too large")
+	}
+	return job, json.Unmarshal(data, &job)
+}
+
+func finish(job plan.Job) (*Jail, error) {
+	j := &Jail{walls: walls{uid: job.Plan.UID, gid: job.Plan.GID, nproc: job.Plan.NProc, oneUID: job.Plan.OneUID, staged: true}}
+	if err := json.Unmarshal(job.Boot, &j.Boot); err != nil {
+		return nil, step(plan.StepJob, err)
+	}
+	listener, err := inheritedListener()
+	if err != nil {
+		return nil, step(plan.StepJob, err)
+	}
+	j.Listener = listener
+	if err := unix.Sethostname([]byte(job.Plan.Hostname)); err != nil {
+		return nil, step(plan.StepFiles, os.NewSyscallError("sethostname", err))
+	}
+	return j, step(plan.StepCaps, surrender(job.Plan))
+}
+
+// surrender gives up what PID 1 needs no more. The bounding set is emptied in the
+// stage: a new user namespace starts with a full one whatever is dropped here, and
+// here each drop stops the world.
+func surrender(p plan.Plan) error {
+	mask := uint32(0)
+	if !p.OneUID {
+		// The host user's groups (docker, disk) must not reach the agent.
+		if err := syscall.Setgroups(nil); err != nil {
+			return os.NewSyscallError("setgroups", err)
+		}
+		mask = kept
+	}
+	if err := noNewPrivs(); err != nil {
+		return err
+	}
+	if err := setCaps(mask); err != nil {
+		return err
+	}
+	if err := setDumpable(0); err != nil {
+		return err
+	}
+	return defaultSignals()
+}
+
+func inheritedListener() (net.Listener, error) {
+	f := os.NewFile(plan.ListenFD, "link")
+	l, err := net.FileListener(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if u, ok := l.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	return l, nil
+}
+
+func sendReport(f *os.File, err error) error {
+	r := plan.Report{OK: err == nil}
+	if err != nil {
+		r.Text = err.Error()
+		var failed *StepError
+		if errors.As(err, &failed) {
+			r.Step = failed.Step
+		}
+		var errno syscall.Errno
+		if errors.As(err, &errno) {
+			r.Errno = int(errno)
+		}
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,229 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agentserver/jail/plan"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+var _ sandbox.Provider = (*Provider)(nil)
+
+// Create implements sandbox.Provider.
+func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	const op = "local.Create"
+	id, err := identityOf(spec)
+	if err != nil {
+		return nil, errs.New(op, errs.Config, "", "create sandbox: %w", err)
+	}
+	if err := p.removeOlder(ctx, spec); err != nil {
+		return nil, errs.New(op, errs.Incomplete, "", "remove the sandbox before: %w", err)
+	}
+	m := maker{spec: spec, identity: id, ctx: ctx}
+	pid1, err := m.make()
+	if err != nil {
+		return nil, m.refuse(op, err)
+	}
+	return &local{id: p.id(spec.Dir), dir: spec.Dir, record: m.record, pid1: pid1, child: true}, nil
+}
+
+// removeOlder removes what the same run has left behind.
+func (p *Provider) removeOlder(ctx context.Context, spec sandbox.Spec) error {
+	older, err := p.find(map[string]string{
+		sandbox.LabelRun: spec.Labels[sandbox.LabelRun], sandbox.LabelState: spec.Labels[sandbox.LabelState],
+	})
+	if _, here := readRecord(spec.Dir); here == nil {
+		older = append(older, spec.Dir)
+	}
+	for _, dir := range older {
+		s, openErr := p.open(dir)
+		if openErr == nil {
+			openErr = s.Destroy(ctx)
+		}
+		if !errors.Is(openErr, sandbox.ErrNotFound) {
+			err = errors.Join(err, openErr)
+		}
+	}
+	return err
+}
+
+// maker makes one sandbox. What it has made by the time of an error it removes.
+type maker struct {
+	spec     sandbox.Spec
+	identity identity
+	ctx      context.Context // of the one Create that it lives in
+	record   record
+
+	files   []*os.File // inherited from descriptor plan.JobFD on
+	opened  []*os.File // all to be closed here
+	cgroups []cgroup
+}
+
+func (m *maker) make() (pid1 *process, err error) {
+	defer func() {
+		for _, f := range m.opened {
+			_ = f.Close()
+		}
+		if err != nil {
+			err = errors.Join(err, m.undo(pid1))
+			pid1 = nil
+		}
+	}()
+	job, err := m.prepare()
+	if err != nil {
+		return nil, err
+	}
+	c, err := startInit(m.spec.AgentServer, m.spec.Dir, m.identity, m.files)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	if err := m.adopt(c.pid1); err != nil {
+		return c.pid1, err
+	}
+	return c.pid1, c.run(m.ctx, job)
+}
+
+// prepare writes the record and makes everything that PID 1 inherits.
+func (m *maker) prepare() (plan.Job, error) {
+	dir := m.spec.Dir
+	m.cgroups = planCgroups(m.spec)
+	m.record = record{V: recordVersion, Labels: m.spec.Labels, Created: time.Now().UTC(), BootID: bootID()}
+	for _, c := range m.cgroups {
+		m.record.Cgroups = append(m.record.Cgroups, c.dir)
+	}
+	for _, mount := range m.spec.Mounts {
+		if mount.Kind == sandbox.MountOverlay {
+			m.record.Work = append(m.record.Work, mount.Work)
+		}
+	}
+	linkDir := filepath.Join(dir, linkName)
+	if err := os.MkdirAll(linkDir, 0o700); err != nil {
+		return plan.Job{}, err
+	}
+	if err := m.record.write(dir); err != nil {
+		return plan.Job{}, err
+	}
+	listener, err := listen(linkDir, wire.SocketName)
+	if err != nil {
+		return plan.Job{}, fmt.Errorf("listen in %s: %w", linkDir, err)
+	}
+	m.inherit(listener)
+	pl, err := m.plan()
+	return plan.Job{Plan: pl, Boot: m.spec.Boot}, err
+}
+
+func (m *maker) inherit(f *os.File) {
+	m.files, m.opened = append(m.files, f), append(m.opened, f)
+}
+
+// plan resolves every path of the host and makes the overlays.
+func (m *maker) plan() (plan.Plan, error) {
+	var boot wire.Boot
+	if err := json.Unmarshal(m.spec.Boot, &boot); err != nil {
+		return plan.Plan{}, fmt.Errorf("read the boot configuration: %w", err)
+	}
+	server, err := filepath.EvalSymlinks(m.spec.AgentServer)
+	if err != nil {
+		return plan.Plan{}, fmt.Errorf("agent server: %w", err)
+	}
+	linkDir, err := filepath.EvalSymlinks(filepath.Join(m.spec.Dir, linkName))
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	pl := plan.Plan{
+		UID: m.spec.AgentUID, GID: m.spec.AgentGID, OneUID: m.identity.oneUID,
+		Hostname: "sandbox", Home: boot.Home, Dir: task.WorkspaceDir,
+		Server: server, LinkDir: linkDir, NProc: defaultPIDs,
+	}
+	if pl.Home == "" {
+		pl.Home = "/home/agent"
+	}
+	if m.spec.PIDs > 0 {
+		pl.NProc = uint64(m.spec.PIDs)
+	}
+	for _, dir := range m.spec.ToolDirs {
+		source, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue // it was there when the Spec was frozen; a tool that is gone is no reason to fail
+		}
+		pl.Mounts = append(pl.Mounts, plan.Mount{Source: source, Target: filepath.Clean(dir), ReadOnly: true})
+	}
+	for _, mount := range m.spec.Mounts {
+		made, err := m.mount(mount)
+		if err != nil {
+			return plan.Plan{}, fmt.Errorf("mount %s: %w", mount.Target, err)
+		}
+		pl.Mounts = append(pl.Mounts, made)
+	}
+	return pl, nil
+}
+
+func (m *maker) mount(mount sandbox.Mount) (plan.Mount, error) {
+	source, err := filepath.EvalSymlinks(mount.Source)
+	if err != nil {
+		return plan.Mount{}, err
+	}
+	if !filepath.IsAbs(source) || !filepath.IsAbs(mount.Target) {
+		return plan.Mount{}, errors.New("not an absolute path")
+	}
+	made := plan.Mount{Target: filepath.Clean(mount.Target), ReadOnly: mount.ReadOnly}
+	switch mount.Kind {
+	case sandbox.MountBind:
+		made.Source = source
+	case sandbox.MountOverlay:
+		if m.identity.oneUID {
+			return plan.Mount{}, errors.New("an overlay needs root")
+		}
+		mount.Source = source
+		f, err := overlay(mount)
+		if err != nil {
+			return plan.Mount{}, err
+		}
+		made.FD = len(m.files) - 1 // after the listener
+		m.inherit(f)
+	default:
+		return plan.Mount{}, fmt.Errorf("unknown kind %q", mount.Kind)
+	}
+	return made, nil
+}
+
+// adopt puts PID 1, which waits for its job meanwhile, into the record and its
+// cgroups.
+func (m *maker) adopt(pid1 *process) error {
+	start, err := startTime(pid1.pid)
+	if err != nil {
+		return err
+	}
+	m.record.PID, m.record.Start = pid1.pid, start
+	if err := m.record.write(m.spec.Dir); err != nil {
+		return err
+	}
+	return joinCgroups(m.cgroups, pid1.pid)
+}
+
+// undo removes everything that was made, also when ctx is done.
+func (m *maker) undo(pid1 *process) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), destroyTimeout)
+	defer cancel()
+	s := &local{dir: m.spec.Dir, record: m.record, pid1: pid1, child: true}
+	return s.destroy(ctx)
+}
+
+// refuse gives an error of make its kind. What the machine does not allow is
+// Unavailable, with the reason and what lifts it.
+func (m *maker) refuse(op string, err error) error {
+	if ctxErr := m.ctx.Err(); ctxErr != nil {
+		return errs.New(op, errs.KindOf(ctxErr), "", "create sandbox: %w", err)
+	}
+	return unavailable(op, "create sandbox", err)
+}
