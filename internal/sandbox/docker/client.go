@@ -1,0 +1,215 @@
+package docker
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/Insights/insightscli/internal/errs"
+)
+
+// engine is one connection to an engine, made at first use and kept.
+type engine struct {
+	opts Options
+	turn chan struct{} // holds one token; guards the fields below
+
+	ep    endpoint
+	api   *client.Client // nil until the engine has answered
+	known *facts
+}
+
+func newEngine(o Options) *engine {
+	e := &engine{opts: o, turn: make(chan struct{}, 1)}
+	e.turn <- struct{}{}
+	return e
+}
+
+// lock waits for the fields, or for ctx: a hanging first contact must not make
+// others wait longer than they want to.
+func (e *engine) lock(ctx context.Context) error {
+	select {
+	case <-e.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *engine) unlock() { e.turn <- struct{}{} }
+
+// connect resolves the engine and makes sure, once, that it answers.
+func (e *engine) connect(ctx context.Context) (*client.Client, error) {
+	if err := e.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer e.unlock()
+	if e.api != nil {
+		return e.api, nil
+	}
+	limit := e.opts.ConnectTimeout
+	if limit == 0 {
+		limit = connectTimeout
+	}
+	pingCtx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ep, err := resolve(pingCtx, e.opts)
+	if err != nil {
+		return nil, err
+	}
+	e.ep = ep
+	api, err := newClient(ep, e.opts.SSH)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	ping, err := api.Ping(pingCtx)
+	if err == nil && ping.OSType != "" && ping.OSType != "linux" {
+		err = errs.New("docker.Connect", errs.Unavailable, "switch the engine to Linux containers",
+			"the engine at %s runs %s containers", ep, ping.OSType)
+	}
+	if err != nil {
+		_ = api.Close()
+		return nil, unreachable(ctx, ep, err, time.Since(start))
+	}
+	api.NegotiateAPIVersionPing(ping)
+	e.api = api
+	return api, nil
+}
+
+func newClient(ep endpoint, sshProgram string) (*client.Client, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: 90 * time.Second}
+	if ep.tls != nil {
+		config, err := ep.tls.config()
+		if err != nil {
+			return nil, errs.New("docker.Connect", errs.Config, "check the certificate files of "+ep.source,
+				"TLS for docker at %s: %w", ep, err)
+		}
+		transport.TLSClientConfig = config
+	}
+	opts := []client.Opt{
+		client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
+		client.WithAPIVersionNegotiation(),
+	}
+	if strings.HasPrefix(ep.host, "ssh://") {
+		dial, err := sshDialer(ep.host, sshProgram)
+		if err != nil {
+			return nil, err
+		}
+		// The name is a placeholder: every connection is a stdio of ssh.
+		opts = append(opts, client.WithHost("http://docker.ssh"), client.WithDialContext(dial))
+	} else {
+		opts = append(opts, client.WithHost(ep.host))
+	}
+	api, err := client.NewClientWithOpts(opts...)
+	if err != nil {
+		return nil, errs.New("docker.Connect", errs.Config, "check "+ep.source, "docker at %s: %w", ep, err)
+	}
+	return api, nil
+}
+
+func (f *tlsFiles) config() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.skipVerify}
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", f.ca)
+		}
+	}
+	if f.cert != "" && f.key != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// facts are what /info says about an engine.
+type facts struct {
+	platform string // "linux/amd64"
+	cpus     int
+	memory   int64 // bytes
+	rootless bool  // container uid 0 is the user who runs the engine
+	remapped bool  // dockerd --userns-remap: no container uid is a user of the host
+	selinux  bool
+	podman   bool
+	local    bool // shares kernel and file system with this process
+}
+
+// facts asks the engine once.
+func (e *engine) facts(ctx context.Context) (facts, error) {
+	api, err := e.connect(ctx)
+	if err != nil {
+		return facts{}, err
+	}
+	if err := e.lock(ctx); err != nil {
+		return facts{}, err
+	}
+	defer e.unlock()
+	if e.known != nil {
+		return *e.known, nil
+	}
+	var info system.Info
+	var podman bool
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		info, err = api.Info(gctx)
+		return err
+	})
+	if strings.Contains(e.ep.host, "podman") {
+		podman = true
+	}
+	if err := group.Wait(); err != nil {
+		return facts{}, fmt.Errorf("ask docker at %s: %w", e.ep, err)
+	}
+	f := readInfo(info)
+	f.podman = podman
+	f.local = e.ep.socket() != "" && sameMachine(info.Name, info.KernelVersion)
+	e.known = &f
+	return f, nil
+}
+
+func readInfo(info system.Info) facts {
+	f := facts{platform: "linux/" + goArch(info.Architecture), cpus: info.NCPU, memory: info.MemTotal}
+	for _, option := range info.SecurityOptions {
+		switch name, _, _ := strings.Cut(option, ","); name {
+		case "name=rootless":
+			f.rootless = true
+		case "name=userns":
+			f.remapped = true
+		case "name=selinux":
+			f.selinux = true
+		}
+	}
+	return f
+}
+
+// goArch turns the kernel's name of an architecture, which /info gives, into Go's,
+// which images carry.
+func goArch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "armv7l", "armv6l":
+		return "arm"
+	case "i386", "i686":
+		return "386"
+	}
+	return machine
+}
