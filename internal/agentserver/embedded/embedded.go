@@ -1,0 +1,117 @@
+// Package embedded holds the agent servers for Linux that `make build` puts into the
+// CLI, gzipped, and unpacks the one that a sandbox needs ([Unpack]). A checkout has
+// none: a placeholder lets everything compile. The CLI itself can then stand in for
+// the agent server where it is a static Linux program ([Self]).
+package embedded
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// binaries holds insights-agent-server-linux-ARCH.gz and, where the build made it,
+// insights-agent-server-linux-ARCH.gz.sha256 with the hexadecimal digest of it: that
+// saves a run the two milliseconds of computing it.
+//
+//go:embed insights-agent-server*
+var binaries embed.FS
+
+// ErrNone is wrapped when this build holds no agent server for a platform.
+var ErrNone = errors.New("this build holds no agent server")
+
+// name is that of the program below the directory of its content.
+const name = "insights-agent-server"
+
+// Unpack returns the path of the agent server for linux/goarch below dir: in a
+// directory named by its content, so that it is unpacked once and two versions of
+// the CLI do not disturb each other. Any number of processes may do so at once.
+func Unpack(dir, goarch string) (string, error) { return unpack(binaries, dir, goarch) }
+
+func unpack(files fs.FS, dir, goarch string) (string, error) {
+	packed, err := fs.ReadFile(files, fileName(goarch))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(packed) < 8 {
+		return "", fmt.Errorf("%w for linux/%s", ErrNone, goarch)
+	}
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, digest(files, goarch, packed), name)
+	// The last four bytes of a gzip stream are the size of what it holds.
+	size := int64(binary.LittleEndian.Uint32(packed[len(packed)-4:]))
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() && info.Size() == size && info.Mode()&0o111 != 0 {
+		return path, nil
+	}
+	if err := write(path, packed); err != nil {
+		return "", fmt.Errorf("unpack the agent server: %w", err)
+	}
+	return path, nil
+}
+
+func fileName(goarch string) string { return "insights-agent-server-linux-" + goarch + ".gz" }
+
+// digest returns the digest that the build recorded, or computes it.
+func digest(files fs.FS, goarch string, packed []byte) string {
+	if recorded, err := fs.ReadFile(files, fileName(goarch)+".sha256"); err == nil {
+		hexed := strings.TrimSpace(string(recorded))
+		if b, err := hex.DecodeString(hexed); err == nil && len(b) == sha256.Size {
+			return hexed
+		}
+	}
+	sum := sha256.Sum256(packed)
+	return hex.EncodeToString(sum[:])
+}
+
+// write puts the program in its place: complete, on the disk, and then by its name.
+func write(path string, packed []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, ".unpack-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone already when all went well
+	err = errors.Join(gunzip(tmp, packed), tmp.Chmod(0o755), tmp.Sync(), tmp.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func gunzip(w io.Writer, packed []byte) error {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, r); err != nil { //nolint:gosec // our own build's bytes
+		return err
+	}
+	return r.Close()
+}
+
+// syncDir makes a rename last. Where directories cannot be synced, it is not our
+// loss: a file that is missing is unpacked again.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = d.Sync()
+	return d.Close()
+}

@@ -1,0 +1,84 @@
+package serverctl
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agentserver"
+	"github.com/Insights/insightscli/internal/agentserver/jail"
+	"github.com/Insights/insightscli/internal/agentserver/jail/plan"
+	"github.com/Insights/insightscli/internal/agentserver/proc"
+	"github.com/Insights/insightscli/internal/link/wire"
+)
+
+// jailCommands adds the words of a process inside a sandbox.
+func jailCommands(table map[string]command) {
+	table["serve"] = serveContainer
+	table[plan.ArgInit] = serveInit
+	table[plan.ArgStage] = stage
+}
+
+// stage becomes a process of the agent; it returns only when that failed.
+func stage(_ context.Context, p Process, args []string) int { return jail.Stage(args, p.Env) }
+
+// serveInit is PID 1 of a sandbox of provider `local`. It must not use os/signal: the
+// jail has given every signal its default action, which the kernel keeps from PID 1.
+func serveInit(ctx context.Context, p Process, _ []string) int { return serve(ctx, p, jail.Init) }
+
+// serveContainer is the entry point of a container.
+func serveContainer(ctx context.Context, p Process, _ []string) int {
+	// Before the jail, which may take the handlers away again.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return serve(ctx, p, jail.Container)
+}
+
+// Memory of PID 1 beside the journal, and how lazily garbage is collected below it:
+// output passes through as fresh garbage, so that the default would collect at every
+// few megabytes.
+const (
+	workMemory     = 96 << 20
+	defaultJournal = 64 << 20
+	garbage        = 400
+)
+
+func serve(ctx context.Context, p Process, enter func() (*jail.Jail, error)) int {
+	began := time.Now()
+	j, err := enter()
+	if err != nil {
+		say(p.Stderr, "%v", err)
+		return 1
+	}
+	if j == nil {
+		return 0 // it was a probe
+	}
+	log, closeLog := openLog(wire.ServerLog)
+	defer closeLog()
+	log.Info("jail", "ms", time.Since(began).Milliseconds(), "pid", os.Getpid())
+	debug.SetGCPercent(garbage)
+	debug.SetMemoryLimit(int64(max(j.Boot.JournalMiB<<20, defaultJournal) + workMemory))
+
+	server := agentserver.New(agentserver.Config{
+		Boot: j.Boot, Starter: j.Starter(newReaper()), Drivers: Drivers(), Log: log,
+		Self: []string{wire.ServerPath}, Began: began, OnlyFromOutside: true,
+	})
+	if err := server.Serve(ctx, j.Listener); err != nil {
+		log.Error("serve", "err", err)
+		say(p.Stderr, "%v", err)
+		return 1
+	}
+	return 0 // what the agent left running ends with PID 1's namespace
+}
+
+// newReaper reaps everything where this is PID 1, and only its own children where a
+// container has another init.
+func newReaper() *proc.Reaper {
+	if os.Getpid() == 1 {
+		return proc.NewInit()
+	}
+	return proc.NewReaper()
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package serverctl
+
+// jailCommands adds nothing: sandboxes are on Linux.
+func jailCommands(map[string]command) {}

@@ -1,0 +1,114 @@
+// Package serverctl is the command line of the agent server, and the place where its
+// parts meet: the jail, the server, the drivers. It is a package rather than a main
+// so that the CLI can act as the agent server where none is embedded in it.
+//
+// It decides nothing about a sandbox. Everything it is told comes from the boot file
+// or the inherited pipe that the jail reads; its words on the command line are those
+// that the providers and the server itself start it with.
+package serverctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agentserver"
+	"github.com/Insights/insightscli/internal/agentserver/archive"
+	"github.com/Insights/insightscli/internal/agentserver/execdriver"
+	"github.com/Insights/insightscli/internal/build"
+	"github.com/Insights/insightscli/internal/link/wire"
+)
+
+// Process is what a process is given.
+type Process struct {
+	Args                  []string // with the program's name first
+	Env                   []string
+	Stdin, Stdout, Stderr *os.File
+}
+
+// command is one word of the command line: what it does with what follows it, and its
+// exit code.
+type command func(ctx context.Context, p Process, args []string) int
+
+// commands are the portable words; jailCommands adds those of a sandbox.
+func commands() map[string]command {
+	table := map[string]command{
+		"version":                  version,
+		"link":                     bridge,
+		agentserver.CommandArchive: archiveOut,
+		agentserver.CommandExtract: archiveIn,
+	}
+	jailCommands(table)
+	return table
+}
+
+// Acts reports whether a program that was started under the name argv0 is to be the
+// agent server.
+func Acts(argv0 string) bool {
+	name := filepath.Base(argv0)
+	return name == filepath.Base(wire.ServerPath) || name == stageName
+}
+
+// stageName is the name under which the jail starts the step before an agent's
+// process.
+const stageName = "stage"
+
+// Drivers are the agents that this build can drive.
+func Drivers() map[string]agentserver.NewDriver {
+	return map[string]agentserver.NewDriver{execdriver.Name: execdriver.New}
+}
+
+// Main runs the agent server's command line and returns its exit code.
+func Main(ctx context.Context, p Process) int {
+	if len(p.Args) < 2 {
+		return usage(p)
+	}
+	run, known := commands()[p.Args[1]]
+	if !known {
+		return usage(p)
+	}
+	return run(ctx, p, p.Args[2:])
+}
+
+func usage(p Process) int {
+	say(p.Stderr, "usage: insights-agent-server serve | link | archive PATH | extract PATH | version")
+	return 2
+}
+
+// say writes one line for whoever looks at the process's standard error.
+func say(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format+"\n", args...)
+}
+
+func version(_ context.Context, p Process, _ []string) int {
+	say(p.Stdout, "insights-agent-server %s (link %d)", build.Get().Version, wire.Version)
+	return 0
+}
+
+func archiveOut(ctx context.Context, p Process, args []string) int {
+	if len(args) != 1 {
+		return usage(p)
+	}
+	return result(p, archive.Write(ctx, p.Stdout, args[0]))
+}
+
+func archiveIn(ctx context.Context, p Process, args []string) int {
+	if len(args) != 1 {
+		return usage(p)
+	}
+	return result(p, archive.Extract(ctx, p.Stdin, args[0], archive.DefaultLimits()))
+}
+
+func result(p Process, err error) int {
+	if err != nil {
+		say(p.Stderr, "%v", err)
+		return 1
+	}
+	return 0
+}
+
+// awaitTime bounds how long link waits for a PID 1 that is still starting.
+const awaitTime = 10 * time.Second
