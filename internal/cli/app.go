@@ -10,7 +10,8 @@ import (
 type app struct {
 	process Process
 	streams *term.Streams
-	debug   bool // --debug
+	debug   bool   // --debug
+	state   *state // once opened; see openState
 
 	wiring
 }
@@ -28,4 +29,9 @@ func (a *app) config(flags map[string]string) (config.Config, error) {
 }
 
 // close closes what was opened.
-func (a *app) close() error { return nil }
+func (a *app) close() error {
+	if a.state == nil {
+		return nil
+	}
+	return a.state.close()
+}

@@ -34,12 +34,13 @@ const forcedExit = 3 * time.Second
 
 // Main runs one command and returns the exit code of the process. A context that
 // is cancelled by [Signals] asks the command to stop in order.
-func Main(ctx context.Context, p Process) int {
+func Main(ctx context.Context, p Process) int { return newApp(p).main(ctx) }
+
+func (a *app) main(ctx context.Context) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := newApp(p)
 	root := newRootCmd(a)
-	root.SetArgs(p.Args)
+	root.SetArgs(a.process.Args)
 
 	type outcome struct {
 		cmd *cobra.Command
@@ -51,7 +52,7 @@ func Main(ctx context.Context, p Process) int {
 		done <- outcome{cmd, errors.Join(err, a.close())}
 	}()
 
-	force, gone := p.Force, p.Streams.Gone()
+	force, gone := a.process.Force, a.streams.Gone()
 	var late <-chan time.Time
 	for {
 		select {

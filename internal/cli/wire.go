@@ -7,6 +7,7 @@ import (
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/image"
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -26,7 +27,9 @@ type wiring struct {
 
 func defaultWiring(a *app) wiring {
 	return wiring{
-		scopes: func(text string) ([]string, error) { return strings.Split(text, ","), nil },
+		parseRepo:   repo.Parse,
+		resolveRepo: a.resolve,
+		scopes:      func(text string) ([]string, error) { return strings.Split(text, ","), nil },
 	}
 }
 

@@ -21,6 +21,9 @@ const (
 	TypeMounts   Type = "org/repo:path,…"
 )
 
+// EnvStateDir is the variable that a child process is given its state directory by.
+const EnvStateDir = "INSIGHTSCLI_STATE_DIR"
+
 // Setting is one row of the table from which Load works and from which
 // `insightscli help environment`, README and `insightscli config` are made.
 type Setting struct {
@@ -113,7 +116,7 @@ func accountSettings() []Setting {
 
 func machineSettings() []Setting {
 	return []Setting{
-		{Name: "INSIGHTSCLI_STATE_DIR", Type: TypePath, EnvOnly: true,
+		{Name: EnvStateDir, Type: TypePath, EnvOnly: true,
 			Doc: "Where runs, logs and caches are kept; must be on a local disk; unset: insightscli below XDG_STATE_HOME."},
 		{Name: "XDG_STATE_HOME", Type: TypePath, EnvOnly: true,
 			Doc: "Base of the state directory; unset: ~/.local/state."},
