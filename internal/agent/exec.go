@@ -33,7 +33,34 @@ const killTime = 2 * time.Second
 // A read of In may be going on when Exec returns, as nothing can interrupt it; what
 // it yields is lost.
 func (c *Client) Exec(ctx context.Context, command wire.Command, stdio Stdio) (int, error) {
-	exit, err := c.run(ctx, "agent.Exec", wire.ServiceExec, command, stdio)
+	return c.remote("agent.Exec").Exec(ctx, command, stdio)
+}
+
+// ArchiveOut writes the file or directory at path, as a tar stream, to w.
+func (c *Client) ArchiveOut(ctx context.Context, path string, w io.Writer) error {
+	return c.remote("agent.Archive").ArchiveOut(ctx, path, w)
+}
+
+// ArchiveIn extracts the tar stream r into the directory at path.
+func (c *Client) ArchiveIn(ctx context.Context, path string, r io.Reader) error {
+	return c.remote("agent.Archive").ArchiveIn(ctx, path, r)
+}
+
+func (c *Client) remote(op string) Remote {
+	return Remote{Open: func(ctx context.Context, service string) (net.Conn, error) { return c.open(ctx, op, service) }}
+}
+
+// Remote does what a [Client] does with single streams, over streams that somebody
+// else opens: the owner of the run, for a process that has no link of its own.
+type Remote struct {
+	// Open opens a stream to a service of PID 1. Closing the stream ends what the
+	// service does for it.
+	Open func(ctx context.Context, service string) (net.Conn, error)
+}
+
+// Exec is [Client.Exec].
+func (r Remote) Exec(ctx context.Context, command wire.Command, stdio Stdio) (int, error) {
+	exit, err := r.run(ctx, "agent.Exec", wire.ServiceExec, command, stdio)
 	if err != nil {
 		return -1, err
 	}
@@ -47,20 +74,20 @@ func (c *Client) Exec(ctx context.Context, command wire.Command, stdio Stdio) (i
 	return exit.Code, nil
 }
 
-// ArchiveOut writes the file or directory at path, as a tar stream, to w.
-func (c *Client) ArchiveOut(ctx context.Context, path string, w io.Writer) error {
-	return c.archive(ctx, wire.Archive{Path: path}, Stdio{Out: w})
+// ArchiveOut is [Client.ArchiveOut].
+func (r Remote) ArchiveOut(ctx context.Context, path string, w io.Writer) error {
+	return r.archive(ctx, wire.Archive{Path: path}, Stdio{Out: w})
 }
 
-// ArchiveIn extracts the tar stream r into the directory at path.
-func (c *Client) ArchiveIn(ctx context.Context, path string, r io.Reader) error {
-	return c.archive(ctx, wire.Archive{Path: path, Extract: true}, Stdio{In: r})
+// ArchiveIn is [Client.ArchiveIn].
+func (r Remote) ArchiveIn(ctx context.Context, path string, in io.Reader) error {
+	return r.archive(ctx, wire.Archive{Path: path, Extract: true}, Stdio{In: in})
 }
 
-func (c *Client) archive(ctx context.Context, request wire.Archive, stdio Stdio) error {
+func (r Remote) archive(ctx context.Context, request wire.Archive, stdio Stdio) error {
 	words := &head{left: 1024}
 	stdio.Err = words
-	exit, err := c.run(ctx, "agent.Archive", wire.ServiceArchive, request, stdio)
+	exit, err := r.run(ctx, "agent.Archive", wire.ServiceArchive, request, stdio)
 	if err != nil {
 		return err
 	}
@@ -89,8 +116,8 @@ func (h *head) Write(p []byte) (int, error) {
 }
 
 // run makes one exec or archive stream and sees it to its end.
-func (c *Client) run(ctx context.Context, op, service string, request any, stdio Stdio) (wire.Exit, error) {
-	conn, err := c.open(ctx, op, service)
+func (r Remote) run(ctx context.Context, op, service string, request any, stdio Stdio) (wire.Exit, error) {
+	conn, err := r.Open(ctx, service)
 	if err != nil {
 		return wire.Exit{}, err
 	}
