@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/Insights/insightscli/internal/agent"
@@ -98,9 +99,17 @@ func (x *execution) steps(ctx context.Context) error {
 	if err := x.attach(ctx, p.Sandbox); err != nil {
 		return err
 	}
+	if err := x.setUpRepos(ctx); err != nil {
+		return err
+	}
 	if err := x.startAgent(ctx); err != nil {
 		return err
 	}
+	unpublish, err := x.publish(ctx)
+	if err != nil {
+		return err
+	}
+	defer unpublish()
 	if err := x.follow(ctx); err != nil {
 		return err
 	}
@@ -125,6 +134,19 @@ func (x *execution) workspace(ctx context.Context) (steps.WorkspaceOut, error) {
 		}
 	}
 	return out, nil
+}
+
+// setUpRepos finishes the repositories inside the sandbox, where there is anything
+// to finish: uncommitted work that comes along.
+func (x *execution) setUpRepos(ctx context.Context) error {
+	if !slices.ContainsFunc(x.repos, func(r repo.Prepared) bool { return r.Tree != "" }) {
+		return nil
+	}
+	_, err := do(ctx, x, step{"repo", "Bringing uncommitted work along", "Brought uncommitted work along"},
+		steps.RepoIn{Repos: x.repos}, func(ctx context.Context, in steps.RepoIn) (steps.RepoOut, error) {
+			return x.s().Repo(ctx, x.client, in)
+		})
+	return err
 }
 
 // attach opens the sandbox and its link.

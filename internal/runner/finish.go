@@ -61,11 +61,7 @@ func (x *execution) capture(ctx context.Context) {
 	defer cancel()
 	stop := x.whenForced(cancel)
 	defer stop()
-	out, err := x.s().Capture(bounded, x.client, steps.CaptureIn{Spec: x.spec, Repos: x.repos})
-	if err != nil {
-		x.story.notice("error", "changes were not taken out of the sandbox: "+err.Error())
-		return
-	}
+	out := x.s().Capture(bounded, x.client, steps.CaptureIn{Repos: x.repos})
 	x.changes = out.Repos
 	for _, r := range out.Repos {
 		if r.Error != "" {

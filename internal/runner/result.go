@@ -2,7 +2,6 @@ package runner
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"

@@ -67,8 +67,7 @@ type Steps struct {
 // RunDir is the run's own directory on the host.
 func (s *Steps) RunDir(run task.ID) string { return filepath.Join(s.Dir, "run", string(run)) }
 
-// BareDir is the bare repository that keeps what repository n of the run became.
-func (s *Steps) BareDir(run task.ID, n int) string { return BareDir(s.Dir, run, n) }
+func hostPublic(k link.HostKey) []byte { return k.Private.Public().(ed25519.PublicKey) }
 
 // hostKey reads the run's link keys.
 func (s *Steps) hostKey(ctx context.Context, run task.ID) (link.HostKey, error) {
