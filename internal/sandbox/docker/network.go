@@ -84,7 +84,7 @@ func (e *engine) makeBridge(ctx context.Context, api *client.Client) error {
 		Driver: "bridge",
 		Labels: map[string]string{labelNetwork: bridgeName},
 		Options: map[string]string{
-			optionICC:                         "false",
+			optionICC:                        "false",
 			"com.docker.network.bridge.name": bridgeName,
 		},
 	}
