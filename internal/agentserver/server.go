@@ -108,6 +108,13 @@ func (s *Server) Open(ctx context.Context, service string) (net.Conn, error) {
 // Stop makes Serve return. It may be called again.
 func (s *Server) Stop() { s.once.Do(func() { close(s.stop) }) }
 
+// Kill makes Serve return without its courtesies: what the host has not taken yet is
+// lost, as when a sandbox is destroyed around its server.
+func (s *Server) Kill() {
+	s.kill()
+	s.Stop()
+}
+
 // Serve lets the host in from ln until ctx ends, Stop is called or the host asks for
 // it; then it ends the agent, gives the host a moment to take what is in the
 // journal, and returns when nothing of it is left running. It is called once.
@@ -147,6 +154,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
+	killed := context.AfterFunc(s.life, cancel)
+	defer killed()
 	s.session.close(ctx)
 	ctx, cancel = context.WithTimeout(ctx, flushTime)
 	defer cancel()
