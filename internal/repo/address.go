@@ -107,6 +107,7 @@ var (
 	ownerForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 	nameForm  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 	hostForm  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+	ipv6Form  = regexp.MustCompile(`^\[[0-9A-Fa-f:.]+\]$`)
 	userForm  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`)
 	portForm  = regexp.MustCompile(`^[0-9]{1,5}$`)
 )
@@ -169,13 +170,13 @@ func splitAuthority(scheme, authority string) (user, host, port string, err erro
 			return "", "", "", usage("user %q of the repository address is not a user name", user)
 		}
 	}
-	if i := strings.LastIndexByte(host, ':'); i >= 0 {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		host, port = host[:i], host[i+1:]
 		if !portForm.MatchString(port) {
 			return "", "", "", usage("port %q of the repository address is not a number", port)
 		}
 	}
-	if !hostForm.MatchString(host) {
+	if !hostForm.MatchString(host) && !ipv6Form.MatchString(host) {
 		return "", "", "", usage("host %q of the repository address is not a host name", host)
 	}
 	return user, host, port, nil
@@ -238,6 +239,10 @@ func parseSCP(host, p string) (task.Repo, error) {
 	user, h, ok := strings.Cut(host, "@")
 	if !ok {
 		user, h = "", host
+	}
+	switch strings.ToLower(host) {
+	case "file", "http", "https", "ssh", "git":
+		return task.Repo{}, usage("repository %q lacks the // after %s:", host+":"+p, host)
 	}
 	if (ok && !userForm.MatchString(user)) || !hostForm.MatchString(h) {
 		return task.Repo{}, usage("repository %q is not of the form user@host:path", host+":"+p)

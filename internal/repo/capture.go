@@ -227,11 +227,18 @@ func (c *Cache) pull(ctx context.Context, k carrier, p Prepared, oid string) err
 		args: []string{"-c", "core.bigFileThreshold=16m", "index-pack", "--stdin", "--strict", "--fsck-objects",
 			"--max-input-size=" + strconv.FormatInt(c.maxPack, 10)},
 	})
-	_ = r.CloseWithError(io.ErrClosedPipe)
-	if err != nil {
+	// Whoever ended first says what went wrong; the other only lost its peer.
+	var from error
+	select {
+	case from = <-sent:
+	default:
 		cancel(err) // a sandbox that goes on sending is not waited for
+		_ = r.CloseWithError(io.ErrClosedPipe)
+		if other := <-sent; err == nil {
+			from = other
+		}
 	}
-	if from := <-sent; from != nil && (err == nil || exitCode(err) > 0 && exitCode(from) != 0 && !strings.Contains(from.Error(), "closed pipe")) {
+	if from != nil {
 		err = from
 	}
 	if err == nil {

@@ -114,7 +114,23 @@ func (c *Cache) Sweep(ctx context.Context, live func(task.ID) bool) error {
 			}
 		}
 	}
+	c.sweepViews()
 	return c.makeRoom(ctx, "")
+}
+
+// sweepViews removes views whose process was killed. One is used for seconds; a day
+// leaves room for any clock and any tree.
+func (c *Cache) sweepViews() {
+	dir := filepath.Join(c.dir, "cache", "tmp")
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return // there are none
+	}
+	for _, e := range all {
+		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > 24*time.Hour {
+			_ = RemoveAll(filepath.Join(dir, e.Name())) // the next sweep tries again
+		}
+	}
 }
 
 // Remove removes what a run changed. Its commit stays in the user's repository,

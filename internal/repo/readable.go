@@ -62,7 +62,7 @@ func mayRead(fi os.FileInfo, own owner) error {
 func (c *Cache) copyObjects(ctx context.Context, s *source, p Prepared) error {
 	from := s.call("pack-objects", "--revs", "--all", "--stdout", "--delta-base-offset", "-q")
 	from.in = strings.NewReader(p.Repo.Commit + "\n")
-	return c.transfer(ctx, from, call{gitDir: c.BareDir(p.Run, p.N)})
+	return c.transfer(ctx, from, call{gitDir: c.BareDir(p.Run, p.N), args: []string{"index-pack", "--stdin"}})
 }
 
 // copyUncommitted does the same for objects that only the user's index refers to.
@@ -70,7 +70,7 @@ func (c *Cache) copyUncommitted(ctx context.Context, p Prepared) error {
 	bare := c.BareDir(p.Run, p.N)
 	from := call{gitDir: bare, args: []string{"pack-objects", "--revs", "--stdout", "--delta-base-offset", "-q"}}
 	from.in = strings.NewReader(p.Base + "\n" + p.Index + "\n--not\n" + p.Repo.Commit + "\n")
-	return c.transfer(ctx, from, call{gitDir: bare})
+	return c.transfer(ctx, from, call{gitDir: bare, args: []string{"index-pack", "--stdin"}})
 }
 
 // transfer feeds the pack that one git process makes to another that stores it.
@@ -78,7 +78,6 @@ func (c *Cache) transfer(ctx context.Context, from, to call) error {
 	r, w := io.Pipe()
 	from.out, from.bound = w, longBound
 	to.in, to.bound = r, longBound
-	to.args = append(to.args, "index-pack", "--stdin")
 	to.out = io.Discard
 	made := make(chan error, 1)
 	go func() {

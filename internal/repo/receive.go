@@ -80,9 +80,17 @@ func number(s string) int {
 	return n
 }
 
+// fewObjects is up to how many objects a pack is unpacked in the user's repository,
+// as git fetch does: a thousand runs shall not leave a thousand packs.
+const fewObjects = 100
+
 // publish puts a commit under refs/insights/<run> of the repository it came from,
 // as the owner of that repository, so that nothing in it becomes root's.
 func (c *Cache) publish(ctx context.Context, p Prepared, commit string) error {
+	s, err := c.openGitDir(ctx, p.Origin)
+	if err != nil {
+		return err
+	}
 	fi, err := os.Stat(p.Origin)
 	if err != nil {
 		return err
@@ -91,13 +99,22 @@ func (c *Cache) publish(ctx context.Context, p Prepared, commit string) error {
 	if own, ok := ownerOf(fi); ok && os.Geteuid() == 0 && own.uid != 0 {
 		as = &own
 	}
-	to := func(args ...string) call {
-		return call{gitDir: p.Origin, owner: as, args: args}
+	bare := c.BareDir(p.Run, p.N)
+	n, err := c.git.text(ctx, call{gitDir: bare, args: []string{"rev-list", "--objects", "--count", commit, "--not", p.Repo.Commit}})
+	if err != nil {
+		return fmt.Errorf("count objects: %w", err)
 	}
-	from := call{gitDir: c.BareDir(p.Run, p.N), args: []string{"pack-objects", "--revs", "--stdout", "--delta-base-offset", "-q"}}
+	to := s.call("index-pack", "--stdin")
+	if number(n) <= fewObjects {
+		to = s.call("unpack-objects", "-q")
+	}
+	to.owner = as
+	from := call{gitDir: bare, args: []string{"pack-objects", "--revs", "--stdout", "--delta-base-offset", "-q"}}
 	from.in = strings.NewReader(commit + "\n--not\n" + p.Repo.Commit + "\n")
-	if err := c.transfer(ctx, from, to()); err != nil {
+	if err := c.transfer(ctx, from, to); err != nil {
 		return err
 	}
-	return c.git.run(ctx, to("update-ref", "-m", "insightscli", RefPrefix+string(p.Run), commit))
+	ref := s.call("update-ref", "-m", "insightscli", RefPrefix+string(p.Run), commit)
+	ref.owner = as
+	return c.git.run(ctx, ref)
 }

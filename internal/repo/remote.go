@@ -46,8 +46,9 @@ func (c *Cache) resolveRemote(ctx context.Context, r task.Repo) (Resolved, error
 
 // heads is what a server told about its branches.
 type heads struct {
-	def   string // the default branch
-	found bool   // the branch that was asked for exists
+	def    string // the default branch
+	found  bool   // the branch that was asked for exists
+	format string // of object ids
 }
 
 func (c *Cache) ask(ctx context.Context, address, branch string) (heads, error) {
@@ -63,7 +64,10 @@ func (c *Cache) ask(ctx context.Context, address, branch string) (heads, error) 
 	any := false
 	for _, line := range strings.Split(out, "\n") {
 		value, name, _ := strings.Cut(line, "\t")
-		any = any || oidForm.MatchString(value)
+		if oidForm.MatchString(value) {
+			any = true
+			h.format = map[int]string{40: "sha1", 64: "sha256"}[len(value)]
+		}
 		if ref, ok := strings.CutPrefix(value, "ref: refs/heads/"); ok && name == "HEAD" {
 			h.def = ref
 		}
@@ -164,8 +168,11 @@ type mirrored struct {
 func corrupt(err error) bool { return errs.KindOf(err) == errs.Internal && exitCode(err) > 0 }
 
 func (c *Cache) newMirror(ctx context.Context, r task.Repo, dir string) error {
-	format := "sha1"
-	init := call{args: []string{"init", "--bare", "--quiet", "--template=", "--object-format=" + format, "--", dir}}
+	h, err := c.ask(ctx, r.URL, "")
+	if err != nil {
+		return err
+	}
+	init := call{args: []string{"init", "--bare", "--quiet", "--template=", "--object-format=" + h.format, "--", dir}}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return fmt.Errorf("make mirror: %w", err)
 	}

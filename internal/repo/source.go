@@ -23,6 +23,7 @@ type source struct {
 	format    string // sha1 or sha256
 	shallow   bool
 	mirror    bool // one of ours: heads are those of a remote
+	noTree    bool // only the git directory matters
 	objects   []string
 
 	config map[string]string // the repository's own, last value wins
@@ -45,7 +46,15 @@ func (c *Cache) open(ctx context.Context, dir string) (*source, error) {
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
 		return nil, errs.New("repo.Resolve", errs.NotFound, "give the path of a git repository", "%q is not a directory", dir)
 	}
-	s := &source{global: c.globalConfig(ctx)}
+	return c.describe(ctx, &source{global: c.globalConfig(ctx)}, dir)
+}
+
+// openGitDir looks at a git directory that open found earlier.
+func (c *Cache) openGitDir(ctx context.Context, dir string) (*source, error) {
+	return c.describe(ctx, &source{global: c.globalConfig(ctx), noTree: true}, dir)
+}
+
+func (c *Cache) describe(ctx context.Context, s *source, dir string) (*source, error) {
 	if err := c.discover(ctx, s, dir); err != nil {
 		return nil, err
 	}
@@ -92,7 +101,7 @@ func (c *Cache) discover(ctx context.Context, s *source, dir string) error {
 		return errs.New("repo.Resolve", errs.Internal, "", "git described %q in a way we do not know", dir)
 	}
 	s.gitDir, s.commonDir, s.shallow, s.format = f[0], f[1], f[4] == "true", f[5]
-	if f[2] == "true" {
+	if f[2] == "true" || s.noTree {
 		return nil
 	}
 	if f[3] == "true" {
