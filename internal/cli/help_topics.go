@@ -106,6 +106,16 @@ func environmentMarkdown() string {
 	return b.String()
 }
 
+// exitCodesMarkdown is the table of README.
+func exitCodesMarkdown() string {
+	var b strings.Builder
+	b.WriteString("| code | meaning |\n|---|---|\n")
+	for _, e := range exitCodes() {
+		fmt.Fprintf(&b, "| %s | %s |\n", e.code, e.meaning)
+	}
+	return b.String()
+}
+
 // code sets a word in code type, nothing for none.
 func code(s string) string {
 	if s == "" {

@@ -35,6 +35,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 	root.SetOut(a.streams.Out)
 	root.SetErr(a.streams.Err)
 	root.SetVersionTemplate("insightscli {{.Version}}\n")
+	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "show with an error which operations it went through")
 	root.AddGroup(
@@ -43,10 +44,9 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
 	root.SetHelpCommand(newHelpCmd())
-	root.SetHelpCommandGroupID(groupOther)
 	inGroup(root, groupRuns, newRunCmd(a, nil))
 	inGroup(root, groupOther, newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
-	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic())
+	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic(), newGenerateDocsCmd())
 	return root
 }
 

@@ -61,7 +61,7 @@ type runOptions struct {
 func newRunCmd(a *app, runF func(context.Context, *runOptions) error) *cobra.Command {
 	o := &runOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "run [PROMPT] [-- COMMAND…]",
+		Use:   "run [PROMPT] [flags] [-- COMMAND…]",
 		Short: "Run a task in a new sandbox and show what happens",
 		Long: `Creates a task and a run, makes a sandbox, brings the repositories into it, lets an
 agent work there, takes the changes out and removes the sandbox again. With -- the
@@ -92,6 +92,7 @@ either way. If the reader of the output goes away, the run is ended too.` +
 			return runRun(cmd.Context(), o)
 		},
 	}
+	cmd.DisableFlagsInUseLine = true
 	o.addFlags(cmd.Flags())
 	return cmd
 }
