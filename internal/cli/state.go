@@ -11,6 +11,7 @@ import (
 	"github.com/Insights/insightscli/internal/background"
 	"github.com/Insights/insightscli/internal/build"
 	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/internal/image"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/owner"
 	"github.com/Insights/insightscli/internal/platform"
@@ -58,7 +59,7 @@ func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
 		store:     journal.New(db.DB, dir),
 		tokens:    platform.NewTokens(db.DB),
 		repos:     repo.New(repo.Options{Dir: dir, Environ: a.process.Environ}),
-		providers: newProviders(c),
+		providers: newProviders(c, dir),
 	}
 	s.background = background.Client{
 		Dir: dir, Version: build.Get().Version,
@@ -121,6 +122,10 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 		Steps: &steps.Steps{
 			Provider: s.providers.get, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
 			AgentServer: s.agentServer, JWTKey: s.jwtKey,
+			EnsureImage: func(ctx context.Context, t image.Template, progress func(string)) error {
+				_, err := s.providers.builder(s.dir).Ensure(ctx, t, progress)
+				return err
+			},
 			Dir: s.dir, Owner: me.Label(), Domain: domain(s.dir),
 		},
 	})

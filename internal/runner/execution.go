@@ -91,8 +91,7 @@ func (x *execution) steps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := do(ctx, x, step{"sandbox", "Setting up sandbox", "Set up sandbox"},
-		steps.ProvisionIn{Spec: x.spec, Name: c.Name, Mounts: w.Mounts}, x.s().Provision)
+	p, err := x.provision(ctx, steps.ProvisionIn{Spec: x.spec, Name: c.Name, Mounts: w.Mounts})
 	if err != nil {
 		return err
 	}
@@ -134,6 +133,24 @@ func (x *execution) workspace(ctx context.Context) (steps.WorkspaceOut, error) {
 		}
 	}
 	return out, nil
+}
+
+// provision makes the sandbox; its image is built first where that is all that was
+// missing.
+func (x *execution) provision(ctx context.Context, in steps.ProvisionIn) (steps.ProvisionOut, error) {
+	st := step{"sandbox", "Setting up sandbox", "Set up sandbox"}
+	out, err := do(ctx, x, st, in, x.s().Provision)
+	if err == nil || !steps.NeedsImage(err, x.spec.Image) {
+		return out, err
+	}
+	_, err = do(ctx, x, step{"image", "Building image " + x.spec.Image, "Built image " + x.spec.Image},
+		steps.ImageIn{Image: x.spec.Image}, func(ctx context.Context, in steps.ImageIn) (steps.ImageOut, error) {
+			return x.s().Image(ctx, in, func(line string) { x.story.notice("info", line) })
+		})
+	if err != nil {
+		return out, err
+	}
+	return do(ctx, x, st, in, x.s().Provision)
 }
 
 // setUpRepos finishes the repositories inside the sandbox, where there is anything

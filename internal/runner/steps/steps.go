@@ -18,6 +18,7 @@ import (
 
 	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/image"
 	"github.com/Insights/insightscli/internal/link"
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/sandbox"
@@ -55,6 +56,8 @@ type Steps struct {
 	// AgentServer returns the path of the agent-server binary for this machine's
 	// sandboxes, unpacked if need be.
 	AgentServer func(ctx context.Context) (string, error)
+	// EnsureImage builds the image of a template unless it is there.
+	EnsureImage func(ctx context.Context, t image.Template, progress func(string)) error
 	// JWTKey returns the PEM of the public key that outside clients of a published
 	// agent server are checked against, and its key id.
 	JWTKey func(ctx context.Context) (pem []byte, kid string, err error)
