@@ -61,9 +61,13 @@ func (x *execution) capture(ctx context.Context) {
 	defer cancel()
 	stop := x.whenForced(cancel)
 	defer stop()
-	out := x.s().Capture(bounded, x.client, steps.CaptureIn{Repos: x.repos})
-	x.changes = out.Repos
-	for _, r := range out.Repos {
+	changes, err := x.runner.capture(bounded, x.spec.Run, x.client, x.repos)
+	if err != nil {
+		x.story.notice("error", err.Error())
+		return
+	}
+	x.changes = changes
+	for _, r := range changes {
 		if r.Error != "" {
 			x.story.notice("error", fmt.Sprintf("changes in %s/%s were not taken out: %s", r.Org, r.Name, r.Error))
 		}

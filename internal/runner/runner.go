@@ -57,13 +57,14 @@ type Config struct {
 type Runner struct {
 	c Config
 
-	mu   sync.Mutex
-	live map[task.ID]*agent.Client // runs of this process that have a link
+	mu    sync.Mutex
+	live  map[task.ID]*agent.Client // runs of this process that have a link
+	turns map[task.ID]chan struct{} // see turn
 }
 
 // New returns a Runner.
 func New(c Config) *Runner {
-	return &Runner{c: c, live: map[task.ID]*agent.Client{}}
+	return &Runner{c: c, live: map[task.ID]*agent.Client{}, turns: map[task.ID]chan struct{}{}}
 }
 
 // Submit records a run, with its secrets sealed, in one transaction. It starts
@@ -183,6 +184,7 @@ func (r *Runner) setClient(id task.ID, c *agent.Client) {
 	defer r.mu.Unlock()
 	if c == nil {
 		delete(r.live, id)
+		delete(r.turns, id)
 		return
 	}
 	r.live[id] = c
