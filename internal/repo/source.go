@@ -28,7 +28,7 @@ type source struct {
 
 	config map[string]string // the repository's own, last value wins
 	global map[string]string // the user's
-	trust  string            // path for -c safe.directory, when the user allowed it
+	trust  bool              // another user's, but declared safe by this one
 }
 
 // maxAlternates bounds how many object directories a sandbox is given; git itself
@@ -69,11 +69,16 @@ func (c *Cache) describe(ctx context.Context, s *source, dir string) (*source, e
 
 // call is a git process in the source's git directory.
 func (s *source) call(args ...string) call {
-	c := call{gitDir: s.gitDir, args: args}
-	if s.trust != "" {
-		c.args = append([]string{"-c", "safe.directory=" + s.trust}, args...)
+	return call{gitDir: s.gitDir, args: s.trusting(args)}
+}
+
+// trusting adds what makes git work in a directory of another user, when we found
+// that it may: git compares the path in more than one form.
+func (s *source) trusting(args []string) []string {
+	if !s.trust {
+		return args
 	}
-	return c
+	return append([]string{"-c", "safe.directory=*"}, args...)
 }
 
 func (c *Cache) discover(ctx context.Context, s *source, dir string) error {
@@ -81,8 +86,8 @@ func (c *Cache) discover(ctx context.Context, s *source, dir string) error {
 		"--is-bare-repository", "--is-inside-git-dir", "--is-shallow-repository", "--show-object-format"}
 	out, err := c.git.text(ctx, call{dir: dir, args: args})
 	if err != nil && isDubious(err) {
-		if s.trust = trusted(s.global, dir); s.trust != "" {
-			out, err = c.git.text(ctx, call{dir: dir, args: append([]string{"-c", "safe.directory=" + s.trust}, args...)})
+		if s.trust = trusted(s.global, dir); s.trust {
+			out, err = c.git.text(ctx, call{dir: dir, args: s.trusting(args)})
 		}
 	}
 	switch {
@@ -107,10 +112,7 @@ func (c *Cache) discover(ctx context.Context, s *source, dir string) error {
 	if f[3] == "true" {
 		return errs.New("repo.Resolve", errs.Usage, "give the path of the working tree", "%q is inside a .git directory", dir)
 	}
-	top := call{dir: dir, args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel"}}
-	if s.trust != "" {
-		top.args = append([]string{"-c", "safe.directory=" + s.trust}, top.args...)
-	}
+	top := call{dir: dir, args: s.trusting([]string{"rev-parse", "--path-format=absolute", "--show-toplevel"})}
 	if s.top, err = c.git.text(ctx, top); err != nil {
 		return fmt.Errorf("look at repository: %w", err)
 	}
@@ -150,21 +152,21 @@ func parseConfig(raw string) map[string]string {
 	return out
 }
 
-// trusted returns the directory that the user declared safe and that holds dir.
-func trusted(global map[string]string, dir string) string {
+// trusted reports whether the user declared a directory safe that holds dir.
+func trusted(global map[string]string, dir string) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return ""
+		return false
 	}
 	for _, v := range strings.Split(global["safe.directory"], "\x00") {
 		prefix, all := strings.CutSuffix(v, "/*")
 		switch {
 		case v == "":
 		case v == "*", real == v, strings.HasPrefix(real, v+"/"), all && strings.HasPrefix(real, prefix+"/"):
-			return v
+			return true
 		}
 	}
-	return ""
+	return false
 }
 
 // objectDirs lists an object directory and all that it borrows from, in the order
