@@ -16,7 +16,7 @@ import (
 // rootBuilder makes the new root. Its methods run in the order of build.
 type rootBuilder struct {
 	plan.Plan
-	made []string // targets mounted so far
+	made []string // where the host's files are mounted so far: nothing is created below
 }
 
 // build replaces the root of this mount namespace.
@@ -61,7 +61,7 @@ func (b *rootBuilder) system() error {
 	if err := mkdir(newRoot + "/usr"); err != nil {
 		return step(plan.StepFiles, err)
 	}
-	if err := bind("/usr", newRoot+"/usr"); err != nil {
+	if err := b.bind("/usr", "/usr"); err != nil {
 		return step(plan.StepBind, err)
 	}
 	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
@@ -109,7 +109,7 @@ func (b *rootBuilder) show(path string) error {
 		if err := mountPoint(oldRoot+path, target); err != nil {
 			return step(plan.StepFiles, err)
 		}
-		return step(plan.StepBind, bind(path, target))
+		return step(plan.StepBind, b.bind(path, path))
 	}
 	return nil
 }
@@ -277,10 +277,7 @@ func (b *rootBuilder) point(m plan.Mount) error {
 		if !below(m.Target, dir) {
 			continue
 		}
-		if _, err := os.Lstat(newRoot + m.Target); err != nil {
-			return step(plan.StepMount, fmt.Errorf("%s does not exist in the mounted %s: %w", m.Target, dir, err))
-		}
-		return nil
+		return step(plan.StepMount, plainPath(m.Target, dir))
 	}
 	source := oldRoot + m.Source
 	if m.Source == "" {
@@ -294,6 +291,21 @@ func (b *rootBuilder) point(m plan.Mount) error {
 	return step(plan.StepMount, mountPoint(source, newRoot+m.Target))
 }
 
+// plainPath makes sure that target is there, and there itself: a link in what is
+// mounted at dir would take the mount to another place.
+func plainPath(target, dir string) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, newRoot+target, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		return fmt.Errorf("%s is or leads through a symbolic link in the mounted %s: %w", target, dir, err)
+	case err != nil:
+		return fmt.Errorf("%s does not exist in the mounted %s: %w", target, dir, err)
+	}
+	return unix.Close(fd)
+}
+
 func (b *rootBuilder) mount(m plan.Mount) error {
 	if err := b.point(m); err != nil {
 		return err
@@ -303,13 +315,19 @@ func (b *rootBuilder) mount(m plan.Mount) error {
 		fd := plan.FirstFD + m.FD
 		err = unix.MoveMount(fd, "", unix.AT_FDCWD, newRoot+m.Target, unix.MOVE_MOUNT_F_EMPTY_PATH)
 		err = errors.Join(pathError("move_mount", m.Target, err), unix.Close(fd))
+		b.made = append(b.made, m.Target)
 	} else {
-		err = bind(m.Source, newRoot+m.Target)
+		err = b.bind(m.Source, m.Target)
 	}
-	if err != nil {
-		return step(plan.StepMount, err)
+	return step(plan.StepMount, err)
+}
+
+// bind shows the host's source at target inside.
+func (b *rootBuilder) bind(source, target string) error {
+	if err := bind(source, newRoot+target); err != nil {
+		return err
 	}
-	b.made = append(b.made, m.Target)
+	b.made = append(b.made, target)
 	return nil
 }
 

@@ -127,4 +127,3 @@ func filter(program string) error {
 	runtime.KeepAlive(code)
 	return os.NewSyscallError("seccomp", err)
 }
-

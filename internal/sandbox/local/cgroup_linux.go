@@ -152,10 +152,6 @@ func (h hierarchy) planV2(name string, limits map[string][2]map[string]string) [
 	return nil
 }
 
-func below(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
 // joinCgroups makes the directories and puts the process into them. Where that is
 // not allowed the limits of processes stay, and the others do not hold.
 func joinCgroups(groups []cgroup, pid int) error {

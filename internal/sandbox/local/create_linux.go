@@ -23,7 +23,7 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	const op = "local.Create"
 	id, err := identityOf(spec)
 	if err != nil {
-		return nil, errs.New(op, errs.Config, "", "create sandbox: %w", err)
+		return nil, errs.New(op, errs.Config, "", "%w", err)
 	}
 	if err := p.removeOlder(ctx, spec); err != nil {
 		return nil, errs.New(op, errs.Incomplete, "", "remove the sandbox before: %w", err)
@@ -33,7 +33,7 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err != nil {
 		return nil, m.refuse(op, err)
 	}
-	return &local{id: p.id(spec.Dir), dir: spec.Dir, record: m.record, pid1: pid1, child: true}, nil
+	return &local{id: p.id(spec.Dir), dir: spec.Dir, record: m.record, pid1: pid1}, nil
 }
 
 // removeOlder removes what the same run has left behind.
@@ -215,7 +215,7 @@ func (m *maker) adopt(pid1 *process) error {
 func (m *maker) undo(pid1 *process) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), destroyTimeout)
 	defer cancel()
-	s := &local{dir: m.spec.Dir, record: m.record, pid1: pid1, child: true}
+	s := &local{dir: m.spec.Dir, record: m.record, pid1: pid1}
 	return s.destroy(ctx)
 }
 
@@ -223,7 +223,7 @@ func (m *maker) undo(pid1 *process) error {
 // Unavailable, with the reason and what lifts it.
 func (m *maker) refuse(op string, err error) error {
 	if ctxErr := m.ctx.Err(); ctxErr != nil {
-		return errs.New(op, errs.KindOf(ctxErr), "", "create sandbox: %w", err)
+		return errs.New(op, errs.KindOf(ctxErr), "", "%w", err)
 	}
-	return unavailable(op, "create sandbox", err)
+	return unavailable(op, err)
 }

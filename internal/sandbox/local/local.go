@@ -24,15 +24,28 @@ package local
 
 import "path/filepath"
 
-// Provider makes sandboxes below Root, one directory a sandbox (Spec.Dir). It keeps
-// no state beside the records in them.
-type Provider struct {
-	// Root is the directory of the run directories, for List and short ids.
+// Options are what a Provider needs to know.
+type Options struct {
+	// Root is the directory that holds the directories of sandboxes (Spec.Dir): what
+	// List looks through, and what short ids are relative to. Without it List finds
+	// nothing, and ids are paths.
 	Root string
 }
 
-// New returns a provider whose sandboxes have their directories in root.
-func New(root string) *Provider { return &Provider{Root: filepath.Clean(root)} }
+// Provider makes sandboxes, one directory a sandbox (Spec.Dir). It keeps no state
+// beside the records in them.
+type Provider struct {
+	root string
+}
+
+// New returns a provider.
+func New(o Options) *Provider {
+	p := &Provider{}
+	if o.Root != "" {
+		p.root = filepath.Clean(o.Root)
+	}
+	return p
+}
 
 // Files of a sandbox in its directory.
 const (

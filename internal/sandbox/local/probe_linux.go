@@ -24,13 +24,13 @@ func (p *Provider) Probe(ctx context.Context, agentServer string) error {
 	}
 	id, err := identityOf(spec)
 	if err != nil {
-		return errs.New(op, errs.Unavailable, "use --provider=docker", "local sandboxes cannot be made here: %w", err)
+		return errs.New(op, errs.Unavailable, "use --provider=docker", "%s: %w", cannot, err)
 	}
 	if err := probe(ctx, agentServer, id); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {
 			return ctxErr
 		}
-		return unavailable(op, "local sandboxes cannot be made here", err)
+		return unavailable(op, err)
 	}
 	return nil
 }
@@ -42,31 +42,28 @@ func probe(ctx context.Context, server string, id identity) error {
 	}
 	defer c.close()
 	err = c.run(ctx, plan.Job{Plan: plan.Plan{Probe: true, OneUID: id.oneUID}})
-	s := &local{pid1: c.pid1, child: true}
-	defer s.release()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyTimeout)
 	defer cancel()
-	return errors.Join(err, c.pid1.kill(), c.pid1.wait(end), s.reaped())
-}
-
-// reaped collects the process.
-func (s *local) reaped() error {
-	s.collect()
-	return nil
+	err = errors.Join(err, c.pid1.kill(), c.pid1.wait(end))
+	c.pid1.reap()
+	return errors.Join(err, c.pid1.fd.Close())
 }
 
 // unavailable turns a failed step into the refusal of DESIGN: why, and what lifts
 // it. Failures that are nobody's policy stay what they are.
-func unavailable(op, doing string, err error) error {
+func unavailable(op string, err error) error {
 	var failed *stepError
 	var errno syscall.Errno
 	if errors.As(err, &failed) && errors.As(err, &errno) && errno != 0 {
 		if why, hint := explain(failed.step, errno, lookAround()); why != "" {
-			return errs.New(op, errs.Unavailable, hint, "%s: %s", doing, why)
+			return errs.New(op, errs.Unavailable, hint, "%s: %s", cannot, why)
 		}
 	}
-	return errs.New(op, errs.Internal, "", "%s: %w", doing, err)
+	return errs.New(op, errs.Internal, "", "%w", err)
 }
+
+// cannot begins every refusal.
+const cannot = "local sandboxes cannot be made here"
 
 // lookAround collects what explains a refusal.
 func lookAround() facts {

@@ -109,6 +109,26 @@ func (p *process) kill() error {
 	})
 }
 
+// reap takes the exit code of a process that has ended, or returns -1 when it is
+// not our child, or was reaped before.
+func (p *process) reap() int {
+	ours := p.control(func(fd uintptr) error {
+		return unix.Waitid(unix.P_PIDFD, int(fd), nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	})
+	if ours != nil {
+		return -1
+	}
+	var status unix.WaitStatus
+	pid, err := unix.Wait4(p.pid, &status, unix.WNOHANG, nil)
+	switch {
+	case err != nil || pid != p.pid:
+		return -1
+	case status.Signaled():
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
 // startTime returns when a process began, in clock ticks after boot.
 func startTime(pid int) (uint64, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

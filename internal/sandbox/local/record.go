@@ -88,7 +88,7 @@ func (r *record) has(labels map[string]string) bool {
 // id names the sandbox of a directory: by the directory's name where it lies in
 // Root, else by its path.
 func (p *Provider) id(dir string) sandbox.ID {
-	if filepath.Dir(dir) == p.Root {
+	if p.root != "" && filepath.Dir(dir) == p.root {
 		return sandbox.ID(filepath.Base(dir))
 	}
 	return sandbox.ID(dir)
@@ -100,10 +100,10 @@ func (p *Provider) dir(id sandbox.ID) (string, error) {
 	switch {
 	case filepath.IsAbs(name):
 		return filepath.Clean(name), nil
-	case name == "", name == ".", name == "..", strings.ContainsAny(name, `/\`):
+	case p.root == "", name == "", name == ".", name == "..", strings.ContainsAny(name, `/\`):
 		return "", fmt.Errorf("%w: %q", sandbox.ErrNotFound, name)
 	}
-	return filepath.Join(p.Root, name), nil
+	return filepath.Join(p.root, name), nil
 }
 
 // tail returns the last of PID 1's output, at most 4 KiB.

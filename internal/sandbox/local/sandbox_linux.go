@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -26,7 +25,6 @@ type local struct {
 	dir    string
 	record record
 	pid1   *process // nil when it is gone
-	child  bool     // pid1 is ours to reap
 
 	reap sync.Once
 	code int
@@ -62,7 +60,7 @@ func (p *Provider) open(dir string) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &local{id: p.id(dir), dir: dir, record: r, pid1: pid1, code: -1}, nil
+	return &local{id: p.id(dir), dir: dir, record: r, pid1: pid1}, nil
 }
 
 // List implements sandbox.Provider.
@@ -86,16 +84,19 @@ func (p *Provider) List(ctx context.Context, labels map[string]string) ([]sandbo
 	return infos, nil
 }
 
-// find returns the directories in Root whose records carry all the labels. A record
+// find returns the directories in the root whose records carry all the labels. A record
 // that cannot be read is not ours to list.
 func (p *Provider) find(labels map[string]string) ([]string, error) {
-	entries, err := os.ReadDir(p.Root)
+	if p.root == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(p.root)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	var dirs []string
 	for _, e := range entries {
-		dir := filepath.Join(p.Root, e.Name())
+		dir := filepath.Join(p.root, e.Name())
 		if r, err := readRecord(dir); err == nil && r.has(labels) {
 			dirs = append(dirs, dir)
 		}
@@ -145,30 +146,17 @@ func (s *local) Wait(ctx context.Context) (sandbox.Exit, error) {
 	return sandbox.Exit{Code: s.collect(), Output: tail(s.dir)}, nil
 }
 
-// collect reaps PID 1, which has ended, if it is our child, and returns its code.
+// collect reaps PID 1, which has ended, if it is a child of this process, and
+// returns its code. Only a child's is known: -1 is the answer of everybody else,
+// and of whoever asks a second time.
 func (s *local) collect() int {
 	s.reap.Do(func() {
-		if s.child && s.pid1 != nil {
-			s.code = reap(s.pid1.pid)
+		s.code = -1
+		if s.pid1 != nil {
+			s.code = s.pid1.reap()
 		}
 	})
 	return s.code
-}
-
-func reap(pid int) int {
-	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(pid, &status, 0, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return -1 // somebody else of this process reaped it
-		case status.Signaled():
-			return 128 + int(status.Signal())
-		default:
-			return status.ExitStatus()
-		}
-	}
 }
 
 // Destroy implements sandbox.Sandbox.

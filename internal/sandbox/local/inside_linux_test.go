@@ -1,0 +1,108 @@
+package local
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/Insights/insightscli/internal/sandbox"
+)
+
+// buildAttempts builds the program that plays the agent, into a directory that the
+// sandbox may see.
+func buildAttempts(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(filepath.Dir(os.Getenv(serverEnv)), "attempts")
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/attempts")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build attempts: %v\n%s", err, out)
+	}
+	return program
+}
+
+// TestSandboxHoldsAgainstAttempts is the table of what an agent may try. A second
+// value is the answer where PID 1 has another uid (root) if that differs.
+func TestSandboxHoldsAgainstAttempts(t *testing.T) {
+	program := buildAttempts(t)
+	b := newBox(t, func(s *sandbox.Spec) { s.ToolDirs = []string{filepath.Dir(program)} })
+	got := map[string]string{}
+	for line := range strings.Lines(b.sh(t, program)) {
+		name, answer, _ := strings.Cut(strings.TrimSpace(line), " ")
+		got[name] = answer
+	}
+	want := map[string]string{
+		"write-usr": "EROFS", "write-etc": "EROFS", "write-root": "EROFS", "write-server": "EACCES EROFS",
+		"write-sysctl": "EACCES", "write-core": "EACCES",
+		"read-shadow": "ENOENT", "read-ssh": "ENOENT", "read-private": "ENOENT", "read-var": "ENOENT",
+		"read-root": "ENOENT", "read-old": "ENOENT",
+		"proc-1-mem": "ENOENT", "proc-1-environ": "ENOENT", "proc-1-maps": "ENOENT", "proc-1-root": "ENOENT",
+		"proc-1-cwd": "ENOENT", "proc-1-exe": "ENOENT", "proc-1-fd": "ENOENT", "proc-1-cmdline": "ENOENT", "proc-1-status": "ENOENT",
+		"ptrace-1": "EPERM", "pidfd-getfd-1": "EPERM", "setns-1": "EPERM", "vm-read-1": "EPERM",
+		"prlimit-1": "EPERM", "priority-1": "EPERM", "priority-user": "EPERM", "affinity-1": "EPERM",
+		"setuid-0": "EINVAL", "setgroups": "EPERM", "chroot": "EPERM", "hostname": "EPERM",
+		"unshare-u": "EPERM", "unshare-ns": "EPERM",
+		"mount": "EPERM", "remount": "EPERM", "umount": "EPERM", "mount-setattr": "EPERM", "fsopen": "EPERM",
+		"open-tree": "EPERM", "move-mount": "EPERM", "clone-user": "EPERM", "clone3": "ENOSYS",
+		"bpf": "EPERM", "keyctl": "EPERM", "perf": "EPERM", "io-uring": "ENOSYS", "kexec": "EPERM", "userfaultfd": "EPERM",
+		"packet": "EPERM", "vsock": "EPERM", "raw-icmp": "EPERM EPROTONOSUPPORT", "route": "EPERM",
+		"loopback-80": "ok", "signal-pid1": "ok", "own-signal": "ok",
+	}
+	for name, answers := range want {
+		if g := got[name]; !strings.Contains(" "+answers+" ", " "+g+" ") {
+			t.Errorf("%s: got %q, want %s", name, g, answers)
+		}
+		delete(got, name)
+	}
+	for name, answer := range got {
+		t.Errorf("%s was tried (%s) and is not in the table", name, answer)
+	}
+	if out := b.sh(t, "echo alive"); out != "alive" {
+		t.Errorf("PID 1 does not serve any more: %q", out)
+	}
+}
+
+func TestSandboxAgentHasNoCapability(t *testing.T) {
+	b := newBox(t, nil)
+	status := b.sh(t, "cat /proc/self/status")
+	for _, want := range []string{
+		"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+		"CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2",
+	} {
+		if !strings.Contains(status, want) {
+			t.Errorf("no %q in\n%s", want, status)
+		}
+	}
+	if id := strconv.Itoa(agentID()); b.sh(t, "id -u; id -g") != id+"\n"+id {
+		t.Error("the agent has other ids than the Spec's")
+	}
+}
+
+func TestSandboxShowsNothingOfTheHost(t *testing.T) {
+	b := newBox(t, nil)
+	if n := b.sh(t, "ls /proc | grep -c '^[0-9]'"); n != "3" && n != "4" { // sh, ls, grep, and perhaps a subshell
+		t.Errorf("%s processes are visible", n)
+	}
+	if out := b.sh(t, "cat /proc/net/unix | grep -v -e Num -e agent.sock; ls /home; ls -A /root /var /mnt; cat /proc/net/dev | tail -n +3 | cut -d: -f1"); strings.Join(strings.Fields(out), " ") != "agent /mnt: /root: /var: run tmp lo" {
+		t.Errorf("seen from inside: %s", out)
+	}
+}
+
+func TestSandboxHasWhatProgramsNeed(t *testing.T) {
+	b := newBox(t, nil)
+	b.sh(t, `set -e
+test "$(pwd)" = /tmp/workspace; touch /tmp/workspace/x /tmp/y /home/agent/z /dev/shm/s
+test "$HOME" = /home/agent
+echo >/dev/null; head -c1 /dev/urandom >/dev/null; test -c /dev/zero
+test "$(hostname 2>/dev/null || cat /etc/hostname)" = sandbox
+test -r /etc/passwd; test "$(id -un)" = agent
+test -e /etc/ssl/certs || true
+test -L /dev/fd; test -e /proc/self/fd/0
+printf '#!/bin/sh\necho ran' >/tmp/run.sh; chmod +x /tmp/run.sh; test "$(/tmp/run.sh)" = ran`)
+}
