@@ -4,12 +4,19 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 
+	"github.com/Insights/insightscli/internal/agentserver/serverctl"
 	"github.com/Insights/insightscli/internal/cli"
 	"github.com/Insights/insightscli/internal/term"
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == "insights-agent-server" { // mounted into a sandbox in its place
+		os.Exit(serverctl.Main(context.Background(), serverctl.Process{
+			Args: os.Args, Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		}))
+	}
 	ctx, force, stop := cli.Signals(context.Background())
 	dir, _ := os.Getwd() // a directory that is gone is noticed by whoever needs one
 	code := cli.Main(ctx, cli.Process{

@@ -12,6 +12,7 @@ type app struct {
 	streams *term.Streams
 	debug   bool   // --debug
 	state   *state // once opened; see openState
+	made    *providers
 
 	wiring
 }
@@ -28,10 +29,23 @@ func (a *app) config(flags map[string]string) (config.Config, error) {
 	return config.Load(config.LoadOptions{Environ: a.process.Environ, Dir: a.process.Dir, Flags: flags})
 }
 
+// providersFor returns the providers; whoever asks first makes them, and nothing is
+// contacted by that.
+func (a *app) providersFor(c config.Config) *providers {
+	if a.made == nil {
+		dir, _ := c.StateDir() // without one no provider is asked for a sandbox
+		a.made = newProviders(c, dir)
+	}
+	return a.made
+}
+
 // close closes what was opened.
 func (a *app) close() error {
-	if a.state == nil {
-		return nil
+	switch {
+	case a.state != nil:
+		return a.state.close() // the providers, too
+	case a.made != nil:
+		return a.made.close()
 	}
-	return a.state.close()
+	return nil
 }

@@ -43,7 +43,7 @@ func fakeApp(p Process, f execFunc) *app {
 		},
 		scopes:   func(string) ([]string, error) { return []string{"task:write"}, nil },
 		engine:   func(context.Context, config.Config) error { return errs.New("x", errs.Unavailable, "", "no engine") },
-		toolDirs: func(config.Config) []string { return []string{"/opt/tool"} },
+		tools:    func(config.Config) ([]string, string) { return []string{"/root/tool"}, "/root/tool/bin:/bin" },
 		executor: func(context.Context, config.Config, task.Spec) (executor, error) { return f, nil },
 	}
 	return a
@@ -83,7 +83,7 @@ func TestRunFreezesTheSpec(t *testing.T) {
 	if !slices.Equal(spec.Secrets, []string{"TOKEN"}) || values["TOKEN"].Reveal() != "s3cret" || spec.Env["A"] != "1" {
 		t.Errorf("secrets %v, env %v", spec.Secrets, spec.Env)
 	}
-	if len(spec.Repos) != 1 || spec.Repos[0].Name != "here" || !slices.Equal(spec.ToolDirs, []string{"/opt/tool"}) {
+	if len(spec.Repos) != 1 || spec.Repos[0].Name != "here" || !slices.Equal(spec.ToolDirs, []string{"/root/tool"}) {
 		t.Errorf("repos %+v, tools %v", spec.Repos, spec.ToolDirs)
 	}
 	for _, note := range []string{"note: looked at here\n", "note: no Docker engine answers; the sandbox is made by the provider local\n", "completed in 0s"} {

@@ -151,10 +151,15 @@ func (o *runOptions) execute(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
+	return o.ended(result, sink, o.exitCode)
+}
+
+// ended reports how a run went, and whether all of it could be shown.
+func (o *runOptions) ended(result task.Result, sink screen, ownCode bool) error {
 	if err := sink.Err(); err != nil && !errors.Is(err, term.ErrGone) {
 		return errs.New("cli.run", errs.Internal, "insightscli logs "+result.Run.Short(), "write output: %w", err)
 	}
-	return resultError(result, o.exitCode)
+	return resultError(result, ownCode)
 }
 
 // resultError turns a Result into the process's end. What the screens have said

@@ -59,7 +59,7 @@ func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
 		store:     journal.New(db.DB, dir),
 		tokens:    platform.NewTokens(db.DB),
 		repos:     repo.New(repo.Options{Dir: dir, Environ: a.process.Environ}),
-		providers: newProviders(c, dir),
+		providers: a.providersFor(c),
 	}
 	s.background = background.Client{
 		Dir: dir, Version: build.Get().Version,

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"strings"
 
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/image"
+	"github.com/Insights/insightscli/internal/platform"
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -20,8 +20,8 @@ type wiring struct {
 	scopes func(text string) ([]string, error)
 	// engine reports whether a Docker engine answers.
 	engine func(ctx context.Context, c config.Config) error
-	// toolDirs lists the directories of PATH that local sandboxes get.
-	toolDirs func(c config.Config) []string
+	// tools lists the directories that local sandboxes get, and the PATH there.
+	tools    func(c config.Config) (dirs []string, path string)
 	executor func(ctx context.Context, c config.Config, spec task.Spec) (executor, error)
 }
 
@@ -29,8 +29,31 @@ func defaultWiring(a *app) wiring {
 	return wiring{
 		parseRepo:   repo.Parse,
 		resolveRepo: a.resolve,
-		scopes:      func(text string) ([]string, error) { return strings.Split(text, ","), nil },
+		scopes:      platform.Scopes,
+		engine:      func(ctx context.Context, c config.Config) error { return a.providersFor(c).engine().Ping(ctx) },
+		tools: func(c config.Config) ([]string, string) {
+			dir, _ := c.StateDir() // without one nothing is run
+			return findTools(c.Machine.Path, c.Machine.Home, dir)
+		},
+		executor: func(ctx context.Context, c config.Config, _ task.Spec) (executor, error) { return a.host(ctx, c) },
 	}
+}
+
+// resolve looks up what a repository address names.
+func (a *app) resolve(ctx context.Context, c config.Config, r task.Repo) (task.Repo, []string, error) {
+	dir, err := c.StateDir()
+	if err != nil {
+		return r, nil, err
+	}
+	cache := repo.New(repo.Options{Dir: dir, Environ: a.process.Environ})
+	found, err := cache.Resolve(ctx, r, repo.ResolveOptions{WorkDir: a.process.Dir, Home: c.Machine.Home})
+	if err != nil {
+		return r, nil, err
+	}
+	if r.Org != "" { // an entry of the mount map has said what it is
+		found.Repo.Org, found.Repo.Name = r.Org, r.Name
+	}
+	return found.Repo, found.Notices, nil
 }
 
 // place decides the provider, unless the settings name one, and what depends on it.
@@ -46,14 +69,24 @@ func (a *app) place(ctx context.Context, p *plan, name string) error {
 		}
 	}
 	p.spec.Provider = name
+	if p.spec.Network == task.NetworkLink {
+		p.notices = append(p.notices, "with --network=link a sandbox has no network but its own loopback")
+	}
 	if name == config.ProviderDocker {
 		return placeDocker(p)
 	}
 	if p.spec.Image != "" {
 		return errs.New("cli.run", errs.Usage, "leave the image out, or use --provider=docker", "provider local has no images")
 	}
+	if p.spec.Network == task.NetworkFull {
+		p.notices = append(p.notices, "a sandbox of the provider local has no network but its own loopback")
+	}
 	if p.config.Run.Tools == "auto" {
-		p.spec.ToolDirs = a.toolDirs(p.config)
+		dirs, path := a.tools(p.config)
+		p.spec.ToolDirs = dirs
+		if _, given := p.spec.Env["PATH"]; !given && path != "" {
+			p.spec.Env["PATH"] = path + ":/usr/local/bin:/usr/bin:/bin"
+		}
 	}
 	return nil
 }
