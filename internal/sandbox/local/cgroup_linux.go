@@ -55,7 +55,11 @@ func limitsOf(spec sandbox.Spec) map[string][2]map[string]string {
 		limits["memory"] = [2]map[string]string{{"memory.limit_in_bytes": bytes}, {"memory.max": bytes}}
 	}
 	if spec.PIDs > 0 {
-		pids := map[string]string{"pids.max": strconv.FormatInt(spec.PIDs, 10)}
+		// Each started command has the limit to itself (RLIMIT_NPROC counts by user
+		// namespace); this is the sum, with room for PID 1's threads and for the
+		// commands that the host runs beside an agent that has used up its own.
+		const reserve = 128
+		pids := map[string]string{"pids.max": strconv.FormatInt(spec.PIDs+reserve, 10)}
 		limits["pids"] = [2]map[string]string{pids, pids}
 	}
 	if spec.CPUs > 0 {
