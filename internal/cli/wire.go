@@ -31,11 +31,8 @@ func defaultWiring(a *app) wiring {
 		resolveRepo: a.resolve,
 		scopes:      platform.Scopes,
 		engine:      func(ctx context.Context, c config.Config) error { return a.providersFor(c).engine().Ping(ctx) },
-		tools: func(c config.Config) ([]string, string) {
-			dir, _ := c.StateDir() // without one nothing is run
-			return findTools(c.Machine.Path, c.Machine.Home, dir)
-		},
-		executor: func(ctx context.Context, c config.Config, _ task.Spec) (executor, error) { return a.host(ctx, c) },
+		tools:       localTools,
+		executor:    func(ctx context.Context, c config.Config, _ task.Spec) (executor, error) { return a.host(ctx, c) },
 	}
 }
 
@@ -84,8 +81,8 @@ func (a *app) place(ctx context.Context, p *plan, name string) error {
 	if p.config.Run.Tools == "auto" {
 		dirs, path := a.tools(p.config)
 		p.spec.ToolDirs = dirs
-		if _, given := p.spec.Env["PATH"]; !given && path != "" {
-			p.spec.Env["PATH"] = path + ":/usr/local/bin:/usr/bin:/bin"
+		if _, given := p.spec.Env["PATH"]; !given {
+			p.spec.Env["PATH"] = path
 		}
 	}
 	return nil
