@@ -61,7 +61,7 @@ func (p *providers) get(_ context.Context, name string) (sandbox.Provider, error
 // builder builds the images of templates on the engine; processes that build at the
 // same time wait for each other.
 func (p *providers) builder(stateDir string) *image.Builder {
-	return &image.Builder{Engine: p.engine(), Lock: filepath.Join(stateDir, "image.lock")}
+	return &image.Builder{Engine: p.engine().Images(), Lock: filepath.Join(stateDir, "image.lock")}
 }
 
 func (p *providers) close() error {

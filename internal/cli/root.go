@@ -44,7 +44,9 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
 	root.SetHelpCommand(newHelpCmd())
-	inGroup(root, groupRuns, newRunCmd(a, nil))
+	inGroup(root, groupRuns, newRunCmd(a, nil), newPsCmd(a, nil), newShowCmd(a, nil), newLogsCmd(a, nil),
+		newWaitCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil))
+	inGroup(root, groupRunner, newStartCmd(a, nil), newStopCmd(a, nil))
 	inGroup(root, groupOther, newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
 	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic(), newGenerateDocsCmd())
 	return root

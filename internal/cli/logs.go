@@ -1,0 +1,332 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/render"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+type logsOptions struct {
+	app *app
+
+	run       string
+	follow    bool
+	tail      int // lines; -1: all
+	since     string
+	kinds     []string
+	json      bool
+	raw       bool
+	serverLog bool
+
+	from time.Time // what since means
+}
+
+func newLogsCmd(a *app, runF func(context.Context, *logsOptions) error) *cobra.Command {
+	o := &logsOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "logs RUN",
+		Short: "Show what happened in a run",
+		Long: `Shows the events of a run as they were shown when they happened: what the
+command or the agent said on standard output, all the rest on standard error.
+With -f it goes on until the run has finished. RUN is an id, the beginning of
+one that no other run has, or "latest".` + exits("0", "1", "2", "3", "5", "130", "143"),
+		Example: `  insightscli logs -f latest
+  insightscli logs 3f9a --raw > output.txt
+  insightscli logs latest --json --kind step,finished --since 10m`,
+		Args:              takes(1, 1, "a RUN"),
+		ValidArgsFunction: a.completeRuns(journal.Filter{}, true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.run = args[0]
+			if err := o.validate(time.Now()); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return runLogs(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the run has finished")
+	f.IntVar(&o.tail, "tail", -1, "begin with the last `N` lines; -1 is all")
+	f.StringVar(&o.since, "since", "", "begin at this `TIME`: a duration before now (10m) or RFC 3339")
+	f.StringSliceVar(&o.kinds, "kind", nil, "only events of this `KIND`: "+strings.Join(kindNames(), ", "))
+	f.BoolVar(&o.json, "json", false, "print the stored lines, one JSON object an event")
+	f.BoolVar(&o.raw, "raw", false, "print the bytes of the output as they were, and nothing else")
+	f.BoolVar(&o.serverLog, "server-log", false, "print the agent server's own log instead")
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func kindNames() []string {
+	var names []string
+	for _, k := range []task.Kind{task.KindStep, task.KindAgent, task.KindOutput, task.KindPermission,
+		task.KindDenied, task.KindUsage, task.KindNotice, task.KindFinished} {
+		names = append(names, string(k))
+	}
+	return names
+}
+
+func (o *logsOptions) validate(now time.Time) error {
+	for _, k := range o.kinds {
+		if !slices.Contains(kindNames(), k) {
+			return usageError("unknown kind %q; there are %s", k, strings.Join(kindNames(), ", "))
+		}
+	}
+	switch {
+	case o.json && o.raw:
+		return usageError("--json and --raw exclude each other")
+	case o.tail < -1:
+		return usageError("--tail takes a number of lines, got %d", o.tail)
+	case o.serverLog && (o.follow || o.tail >= 0 || o.since != "" || len(o.kinds) > 0 || o.json):
+		return usageError("--server-log prints the whole log as it is: leave out -f, --tail, --since, --kind and --json")
+	}
+	if o.since == "" {
+		return nil
+	}
+	if d, err := time.ParseDuration(o.since); err == nil && d >= 0 {
+		o.from = now.Add(-d)
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, o.since)
+	if err != nil {
+		return usageError("--since takes a duration (10m) or a time (2026-01-02T15:04:05Z), got %q", o.since)
+	}
+	o.from = t
+	return nil
+}
+
+func runLogs(ctx context.Context, o *logsOptions) error {
+	s, err := o.app.openStateAndAdopt(ctx)
+	if err != nil {
+		return err
+	}
+	rec, err := s.store.Find(ctx, o.run)
+	if err != nil {
+		return err
+	}
+	if o.serverLog {
+		return o.printServerLog(ctx, s, rec)
+	}
+	begin, err := o.begin(ctx, s.store, rec)
+	if err != nil {
+		return err
+	}
+	out, flush := o.output()
+	show := o.printer(out)
+	visit := func(line []byte, ev task.Event) error {
+		if !o.wants(ev) {
+			return nil
+		}
+		if ev.Seq == begin.after+1 {
+			ev = begin.cut(ev)
+		}
+		return show(line, ev)
+	}
+	if o.follow {
+		err = s.store.Tail(ctx, rec, begin.after, visit)
+	} else {
+		err = s.store.ReadLog(ctx, rec, begin.after, visit)
+	}
+	return errors.Join(err, flush())
+}
+
+// output is where the data goes: through a buffer if nobody watches it come.
+func (o *logsOptions) output() (io.Writer, func() error) {
+	st := o.app.streams
+	if o.follow || st.OutTTY {
+		return st.Out, func() error { return nil }
+	}
+	w := bufio.NewWriterSize(st.Out, 64<<10)
+	return w, w.Flush
+}
+
+// printer shows one event. The stored lines and the raw bytes go out untouched.
+func (o *logsOptions) printer(out io.Writer) func(line []byte, ev task.Event) error {
+	if o.json {
+		return func(line []byte, _ task.Event) error {
+			_, err := out.Write(line)
+			return err
+		}
+	}
+	st := o.app.streams
+	screen := render.NewText(out, st.Err, render.Options{
+		OutTTY: st.OutTTY, ErrTTY: st.ErrTTY, Color: st.Color, Dumb: st.Dumb,
+	})
+	if o.raw {
+		screen = render.NewText(out, st.Err, render.Options{Quiet: true, Raw: true})
+	}
+	return func(_ []byte, ev task.Event) error {
+		if o.raw && ev.Kind != task.KindOutput {
+			return nil
+		}
+		screen.Emit(ev)
+		return screen.Err()
+	}
+}
+
+// wants reports whether an event is among those that were asked for.
+func (o *logsOptions) wants(ev task.Event) bool {
+	return !ev.At.Before(o.from) && (len(o.kinds) == 0 || slices.Contains(o.kinds, string(ev.Kind)))
+}
+
+// beginning is where --tail begins to print: after an event, with so many lines of
+// the next one left out.
+type beginning struct {
+	after uint64
+	skip  int
+}
+
+// begin finds the beginning of the last lines by reading the log once, keeping a
+// number an event.
+func (o *logsOptions) begin(ctx context.Context, store *journal.Store, rec journal.Record) (beginning, error) {
+	if o.tail < 0 {
+		return beginning{}, nil
+	}
+	type counted struct {
+		seq   uint64
+		lines int
+	}
+	var last []counted
+	var newest uint64
+	sum := 0
+	err := store.ReadLog(ctx, rec, 0, func(_ []byte, ev task.Event) error {
+		newest = ev.Seq
+		if !o.wants(ev) {
+			return nil
+		}
+		n := o.lines(ev)
+		last, sum = append(last, counted{ev.Seq, n}), sum+n
+		for len(last) > 0 && sum-last[0].lines >= o.tail {
+			sum -= last[0].lines
+			last = last[1:]
+		}
+		return nil
+	})
+	if len(last) == 0 {
+		return beginning{after: newest}, err
+	}
+	b := beginning{after: last[0].seq - 1}
+	if !o.json {
+		b.skip = max(0, sum-o.tail)
+	}
+	// Damaged lines are told once, by the reading that prints.
+	if errs.KindOf(err) == errs.Incomplete {
+		err = nil
+	}
+	return b, err
+}
+
+// lines counts what an event takes on a screen, roughly; a stored line is one.
+func (o *logsOptions) lines(ev task.Event) int {
+	if o.json {
+		return 1
+	}
+	if ev.Kind == task.KindOutput {
+		if out, err := ev.Output(); err == nil && out.ExitCode == nil {
+			if out.Continued {
+				return out.Lines
+			}
+			return max(out.Lines, 1)
+		}
+	}
+	if o.raw {
+		return 0
+	}
+	return 1
+}
+
+// cut leaves out the first lines of an output event.
+func (b beginning) cut(ev task.Event) task.Event {
+	if b.skip == 0 || ev.Kind != task.KindOutput {
+		return ev
+	}
+	out, err := ev.Output()
+	if err != nil {
+		return ev
+	}
+	stream, data, err := out.Bytes()
+	if err != nil {
+		return ev
+	}
+	for range b.skip {
+		i := slices.Index(data, '\n')
+		data = data[i+1:]
+	}
+	ev.Params = task.AppendOutput(nil, stream, data, out.Continued)
+	return ev
+}
+
+// printServerLog prints the log of PID 1: from the sandbox while there is one, else
+// the copy that was kept when the run failed.
+func (o *logsOptions) printServerLog(ctx context.Context, s *state, rec journal.Record) error {
+	st := o.app.streams
+	out := o.app.clean(st.Out, st.OutTTY && !o.raw)
+	if rec.State.Terminal() && !kept(rec) {
+		return copyServerLog(out, serverLogPath(s.store, rec.Spec), rec.Spec.Run)
+	}
+	box, leave, err := s.enter(ctx, rec)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	code, err := box.Exec(ctx, wire.Command{Argv: []string{"cat", wire.ServerLog}, Dir: "/"}, agent.Stdio{Out: out})
+	if err == nil && code != 0 {
+		err = errs.New("cli.logs", errs.NotFound, "", "the agent server's log cannot be read in the sandbox")
+	}
+	return err
+}
+
+// serverLogPath is where the log of PID 1 is kept when a run has failed.
+func serverLogPath(store *journal.Store, spec task.Spec) string {
+	return strings.TrimSuffix(store.LogPath(spec), ".jsonl") + ".server.log"
+}
+
+func copyServerLog(w io.Writer, path string, run task.ID) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errs.New("cli.logs", errs.NotFound, "insightscli logs "+run.Short(),
+			"the agent server's log of run %s was not kept: it is, when a run fails", run.Short())
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // read only
+	_, err = io.Copy(w, f)
+	return err
+}
+
+// clean returns w for bytes that a sandbox made: where a terminal shows them, what
+// could steer it is taken out.
+func (a *app) clean(w io.Writer, tty bool) io.Writer {
+	if !tty {
+		return w
+	}
+	return &outputWriter{render.NewText(w, w, render.Options{
+		OutTTY: true, Color: a.streams.Color, Dumb: a.streams.Dumb, Quiet: true,
+	})}
+}
+
+// outputWriter shows bytes as the output of a command.
+type outputWriter struct{ screen *render.Text }
+
+// Write implements io.Writer.
+func (w *outputWriter) Write(b []byte) (int, error) {
+	w.screen.Emit(task.Event{Kind: task.KindOutput, Params: task.AppendOutput(nil, task.Stdout, b, true)})
+	return len(b), w.screen.Err()
+}

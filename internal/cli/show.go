@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/render"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+type showOptions struct {
+	app *app
+
+	run  string
+	json bool
+	spec bool
+}
+
+func newShowCmd(a *app, runF func(context.Context, *showOptions) error) *cobra.Command {
+	o := &showOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show what is recorded about a run",
+		Long: `Shows a run: what it was asked to do, where it stands, who carries it out and
+how it ended. RUN is an id, the beginning of one that no other run has, or
+"latest".` + exits("0", "1", "2", "5"),
+		Example: `  insightscli show latest
+  insightscli show --json 3f9a | jq .result.exit_code`,
+		Args:              takes(1, 1, "a RUN"),
+		ValidArgsFunction: a.completeRuns(journal.Filter{}, true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.run = args[0]
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return runShow(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&o.spec, "spec", false, "print the frozen Spec instead, as JSON")
+	return cmd
+}
+
+func runShow(ctx context.Context, o *showOptions) error {
+	s, err := o.app.openStateAndAdopt(ctx)
+	if err != nil {
+		return err
+	}
+	rec, err := s.store.Find(ctx, o.run)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.spec:
+		return writeJSON(o.app.streams.Out, rec.Spec)
+	case o.json:
+		return writeJSON(o.app.streams.Out, s.object(rec))
+	}
+	return o.print(s.object(rec), rec.Spec)
+}
+
+// print writes one line a fact, and leaves out what there is nothing to say about.
+func (o *showOptions) print(r runObject, spec task.Spec) error {
+	w := tabwriter.NewWriter(o.app.streams.Out, 0, 0, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, cell(value, 0))
+		}
+	}
+	line("run", string(r.Run))
+	line("task", string(r.Task))
+	line("title", r.Title)
+	line("state", string(r.State))
+	line("prompt", spec.Description)
+	line("agent", strings.Join(append([]string{r.Agent}, r.Command...), " "))
+	for _, repo := range spec.Repos {
+		line("repo", fromWhere(repo))
+	}
+	line("provider", r.Provider)
+	line("image", r.Image)
+	line("network", string(r.Network))
+	line("sandbox", r.Sandbox)
+	if r.Owner != nil {
+		line("owner", r.Owner.String())
+	}
+	line("created", moment(&r.Created))
+	line("started", moment(r.Started))
+	line("finished", moment(r.Finished))
+	line("log", r.Log)
+	if r.Result != nil {
+		printResult(line, *r.Result)
+	}
+	return w.Flush()
+}
+
+func printResult(line func(name, value string), r task.Result) {
+	line("code", fmt.Sprint(r.Code))
+	if r.ExitCode != nil {
+		line("exit code", fmt.Sprint(*r.ExitCode))
+	}
+	line("signal", r.Signal)
+	line("error", r.Error)
+	line("hint", r.Hint)
+	for _, l := range render.Final(r) {
+		line("result", l)
+	}
+}
+
+// fromWhere names a repository, its source and where the run begins in it.
+func fromWhere(r task.Repo) string {
+	text := r.Org + "/" + r.Name + " from " + r.Path + r.URL
+	if r.Branch != "" {
+		text += ", branch " + r.Branch
+	}
+	if r.Commit != "" {
+		text += ", commit " + r.Commit[:min(12, len(r.Commit))]
+	}
+	return text
+}
+
+func moment(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.RFC3339)
+}
