@@ -191,12 +191,22 @@ func (k *carrier) tool(ctx context.Context, argv ...string) (bool, error) {
 // add brings our index up to the working tree. Files that the agent made
 // unreadable are left out and told about.
 func (k *carrier) add(ctx context.Context) (partial string, err error) {
-	code, says, err := k.git.run(ctx, io.Discard, nil, "-c", "advice.addEmbeddedRepo=false",
-		"-c", "core.excludesFile=/dev/null", "add", "--all", "--ignore-errors", "--", ".")
-	if err != nil || code == 0 {
-		return "", err
+	add := []string{"-c", "advice.addEmbeddedRepo=false", "-c", "core.excludesFile=/dev/null", "add", "--all", "--ignore-errors", "--", "."}
+	code, says, err := k.git.run(ctx, io.Discard, nil, add...)
+	if err == nil && code > 1 {
+		// The agent's index may be broken: begin with that of the base.
+		if _, err := k.tool(ctx, "rm", "-f", "--", k.index); err != nil {
+			return "", err
+		}
+		if err := k.git.must(ctx, "read-tree", k.base); err != nil {
+			return "", err
+		}
+		code, says, err = k.git.run(ctx, io.Discard, nil, add...)
 	}
-	if code == 1 {
+	switch {
+	case err != nil || code == 0:
+		return "", err
+	case code == 1:
 		return complaint(says), nil
 	}
 	return "", fmt.Errorf("in the sandbox: %w", &gitError{verb: "add", code: code, stderr: says})
@@ -250,12 +260,15 @@ func (c *Cache) pull(ctx context.Context, k carrier, p Prepared, oid string) err
 
 // removePartialPacks removes what a refused pack left in the bare repository.
 func removePartialPacks(bare string) {
-	left, err := filepath.Glob(filepath.Join(bare, "objects", "pack", "tmp_*"))
+	dir := filepath.Join(bare, "objects", "pack")
+	left, err := os.ReadDir(dir)
 	if err != nil {
-		return // the pattern is a constant apart from our own directory
+		return // nothing there
 	}
 	for _, f := range left {
-		_ = os.Remove(f) // goes with the bare repository otherwise
+		if strings.HasPrefix(f.Name(), "tmp_") {
+			_ = os.Remove(filepath.Join(dir, f.Name())) // goes with the bare repository otherwise
+		}
 	}
 }
 

@@ -150,6 +150,14 @@ func clip(s string) string {
 	return s
 }
 
+// verb is the git command among arguments that may begin with -c settings.
+func verb(args []string) string {
+	for len(args) > 2 && args[0] == "-c" {
+		args = args[2:]
+	}
+	return args[0]
+}
+
 var (
 	errStalled = errors.New("it sent nothing for too long")
 	errTooMuch = errors.New("its answer is too long")
@@ -207,13 +215,13 @@ func (g *git) run(ctx context.Context, c call) error {
 		return context.Cause(ctx)
 	}
 	if watched.Err() != nil {
-		return fmt.Errorf("git %s: %w", c.args[0], context.Cause(watched))
+		return fmt.Errorf("git %s: %w", verb(c.args), context.Cause(watched))
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return &gitError{verb: c.args[0], code: exit.ExitCode(), stderr: says.String()}
+		return &gitError{verb: verb(c.args), code: exit.ExitCode(), stderr: says.String()}
 	}
-	return fmt.Errorf("git %s: %w", c.args[0], err)
+	return fmt.Errorf("git %s: %w", verb(c.args), err)
 }
 
 // text runs a git process and returns what it wrote, without the last newline.
@@ -223,7 +231,7 @@ func (g *git) text(ctx context.Context, c call) (string, error) {
 	c.out = &out
 	err := g.run(ctx, c)
 	if out.over {
-		return "", fmt.Errorf("git %s: %w", c.args[0], errTooMuch)
+		return "", fmt.Errorf("git %s: %w", verb(c.args), errTooMuch)
 	}
 	return strings.TrimSuffix(out.buf.String(), "\n"), err
 }

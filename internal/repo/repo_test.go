@@ -235,3 +235,17 @@ func TestCleanRepositoryGoesInAndComesOut(t *testing.T) {
 		t.Fatalf("after apply:\n%s", got)
 	}
 }
+
+// gitFails runs plain git that must end with a code, and returns its output.
+func gitFails(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=U", "GIT_AUTHOR_EMAIL=u@example.com", "GIT_COMMITTER_NAME=U", "GIT_COMMITTER_EMAIL=u@example.com")
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Fatalf("git %s succeeded:\n%s", strings.Join(args, " "), out)
+	}
+	return string(out)
+}

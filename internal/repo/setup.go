@@ -44,7 +44,7 @@ func (i inside) run(ctx context.Context, stdout io.Writer, stdin io.Reader, args
 	}
 	code, err := i.exec.Exec(ctx, i.command(args...), stdin, stdout, says)
 	if err != nil {
-		return -1, "", fmt.Errorf("git %s in the sandbox: %w", args[0], err)
+		return -1, "", fmt.Errorf("git %s in the sandbox: %w", verb(args), err)
 	}
 	return code, says.String(), nil
 }
@@ -59,7 +59,7 @@ func (i inside) oid(ctx context.Context, args ...string) (string, error) {
 	}
 	id := string(bytes.TrimSpace(out.buf.Bytes()))
 	if !oidForm.MatchString(id) {
-		return "", fmt.Errorf("git %s in the sandbox answered %q", args[0], clip(id))
+		return "", fmt.Errorf("git %s in the sandbox answered %q", verb(args), clip(id))
 	}
 	return id, nil
 }
@@ -68,7 +68,7 @@ func (i inside) oid(ctx context.Context, args ...string) (string, error) {
 func (i inside) must(ctx context.Context, args ...string) error {
 	code, says, err := i.run(ctx, io.Discard, nil, args...)
 	if err == nil && code != 0 {
-		err = fmt.Errorf("in the sandbox: %w", &gitError{verb: args[0], code: code, stderr: says})
+		err = fmt.Errorf("in the sandbox: %w", &gitError{verb: verb(args), code: code, stderr: says})
 	}
 	return err
 }
@@ -82,8 +82,7 @@ func (c *Cache) Setup(ctx context.Context, in Execer, p Prepared) error {
 	}
 	git := newInside(in, p.Repo.Dir())
 	steps := [][]string{
-		{"read-tree", "--reset", "-u", p.Repo.Commit},
-		{"read-tree", "-m", "-u", p.Repo.Commit, p.Tree},
+		{"read-tree", "--reset", "-u", p.Tree}, // writes only what differs from the checkout
 		{"read-tree", "-m", p.Index},
 	}
 	for _, args := range steps {

@@ -13,9 +13,8 @@ import (
 // view is a private git directory through which the working tree of a source is
 // read: the user's objects and a copy of their index, without their configuration.
 type view struct {
-	dir  string
-	src  *source
-	into string // object directory that new objects go to
+	dir string
+	src *source
 }
 
 // view makes a view. The caller removes view.dir.
@@ -103,15 +102,46 @@ func (v view) copyIndex() error {
 }
 
 func (v view) call(args ...string) call {
-	c := call{gitDir: v.gitDir(), tree: v.src.top, dir: v.src.top, args: args, bound: longBound}
-	if v.into != "" {
-		// The view itself becomes one more place that objects are read from.
-		c.env = []string{
-			"GIT_OBJECT_DIRECTORY=" + v.into,
-			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strings.Join(quoteAll(v.src.objects), string(os.PathListSeparator)),
+	return call{gitDir: v.gitDir(), tree: v.src.top, dir: v.src.top, args: args, bound: longBound}
+}
+
+// writing is a call that makes objects. It does not see the user's: git touches an
+// object that it finds it need not write, and that would be a write to theirs.
+// Trees are written whole for that, and blobs that are only named may be missing.
+func (v view) writing(args ...string) call {
+	c := v.call(args...)
+	c.env = []string{"GIT_OBJECT_DIRECTORY=" + v.made()}
+	return c
+}
+
+// made is the directory of the objects that were made through the view.
+func (v view) made() string { return filepath.Join(v.dir, "made") }
+
+// keep moves the objects that were made into an object directory of ours.
+func (v view) keep(into string) error {
+	dirs, err := os.ReadDir(v.made())
+	if err != nil {
+		return fmt.Errorf("keep objects: %w", err)
+	}
+	for _, d := range dirs {
+		if len(d.Name()) != 2 {
+			continue // info and pack
+		}
+		if err := os.MkdirAll(filepath.Join(into, d.Name()), 0o755); err != nil {
+			return fmt.Errorf("keep objects: %w", err)
+		}
+		objects, err := os.ReadDir(filepath.Join(v.made(), d.Name()))
+		if err != nil {
+			return fmt.Errorf("keep objects: %w", err)
+		}
+		for _, o := range objects {
+			name := filepath.Join(d.Name(), o.Name())
+			if err := os.Rename(filepath.Join(v.made(), name), filepath.Join(into, name)); err != nil {
+				return fmt.Errorf("keep objects: %w", err)
+			}
 		}
 	}
-	return c
+	return nil
 }
 
 // quoteAll quotes paths for GIT_ALTERNATE_OBJECT_DIRECTORIES.
@@ -179,28 +209,72 @@ func (c *Cache) trees(ctx context.Context, s *source, into string) (staged, file
 		return "", "", err
 	}
 	defer func() { _ = RemoveAll(v.dir) }() // in our own cache; Sweep finds it
-	v.into = into
-	if staged, err = c.git.text(ctx, v.call("write-tree")); err != nil {
+	if err := os.Mkdir(v.made(), 0o700); err != nil {
+		return "", "", fmt.Errorf("read working tree: %w", err)
+	}
+	if staged, err = c.git.text(ctx, v.writing("write-tree", "--missing-ok")); err != nil {
 		if exitCode(err) < 0 {
 			return "", "", fmt.Errorf("read index: %w", err)
 		}
 		staged = ""
 	}
-	changed, err := c.changedFiles(ctx, v)
-	if err != nil {
+	if err := c.stageAll(ctx, v); err != nil {
 		return "", "", err
 	}
-	if len(changed) > 0 {
-		update := v.call("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-		update.in = strings.NewReader(strings.Join(changed, "\x00") + "\x00")
-		if err := c.git.run(ctx, update); err != nil {
-			return "", "", fmt.Errorf("read working tree: %w", err)
-		}
-	}
-	if files, err = c.git.text(ctx, v.call("write-tree")); err != nil {
+	if files, err = c.git.text(ctx, v.writing("write-tree", "--missing-ok")); err != nil {
 		return "", "", fmt.Errorf("read working tree: %w", err)
 	}
-	return staged, files, nil
+	return staged, files, v.keep(into)
+}
+
+// stageAll brings the view's index up to the working tree. Plumbing does it, because
+// `git add` would start git in every submodule.
+func (c *Cache) stageAll(ctx context.Context, v view) error {
+	changed, err := c.changedFiles(ctx, v)
+	if err != nil {
+		return err
+	}
+	var present, gone []string
+	for _, name := range changed {
+		if isFileOrSubmodule(filepath.Join(v.src.top, filepath.FromSlash(name))) {
+			present = append(present, name)
+		} else {
+			gone = append(gone, name)
+		}
+	}
+	for _, step := range []struct {
+		how   string
+		names []string
+	}{{"--force-remove", gone}, {"--add", present}} {
+		if len(step.names) == 0 {
+			continue
+		}
+		update := v.writing("update-index", "--replace", "--remove", step.how, "-z", "--stdin")
+		if len(v.src.lineEnds()) > 0 {
+			// How line ends are kept depends on what is in the index already.
+			update.env = append(update.env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+
+				strings.Join(quoteAll(v.src.objects), string(os.PathListSeparator)))
+		}
+		update.in = strings.NewReader(strings.Join(step.names, "\x00") + "\x00")
+		if err := c.git.run(ctx, update); err != nil {
+			return fmt.Errorf("read working tree: %w", err)
+		}
+	}
+	return nil
+}
+
+// isFileOrSubmodule tells what git tracks from a directory that took the place of a
+// file.
+func isFileOrSubmodule(p string) bool {
+	fi, err := os.Lstat(p)
+	if err != nil {
+		return false
+	}
+	if !fi.IsDir() {
+		return true
+	}
+	_, err = os.Lstat(filepath.Join(p, ".git"))
+	return err == nil
 }
 
 // bringUncommitted records the uncommitted work in the bare repository of the run,
