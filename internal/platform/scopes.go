@@ -54,8 +54,12 @@ func Scopes(asked string) ([]string, error) {
 // CheckScopes returns a usage error for the first scope that does not exist.
 func CheckScopes(scopes []string) error {
 	known := append(append(every(read), every(write)...), InternalScopes()...)
+	exists := make(map[string]bool, len(known))
+	for _, s := range known {
+		exists[s] = true
+	}
 	for _, s := range scopes {
-		if slices.Contains(known, s) {
+		if exists[s] {
 			continue
 		}
 		hint := "use read_only, full, or a list such as query:read,insight:write"
