@@ -1,0 +1,107 @@
+package sandboxtest
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+var isolationTests = []test{
+	{name: "binds", run: binds},
+	{name: "runs as the agent", run: runsAsAgent},
+	{name: "secrets of the boot leave no trace", run: noSecrets},
+	{name: "no privileges", run: noPrivileges},
+}
+
+func binds(l *lab) {
+	r := l.newRun()
+	source := filepath.Join(l.root, "source")
+	if err := os.Mkdir(source, 0o755); err != nil {
+		l.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(source, "host"), []byte("from the host"), 0o644); err != nil {
+		l.Fatal(err)
+	}
+	for _, path := range []string{source, filepath.Join(source, "host")} {
+		if err := os.Lchown(path, l.UID, l.GID); err != nil && os.Geteuid() == 0 {
+			l.Fatal(err)
+		}
+	}
+	target := task.WorkspaceDir + "/repos/org/repo"
+	r.boot.Dir = target
+	r.spec.Mounts = []sandbox.Mount{{Kind: sandbox.MountBind, Source: source, Target: target}}
+	if l.Isolated {
+		r.spec.Mounts = append(r.spec.Mounts, sandbox.Mount{
+			Kind: sandbox.MountBind, Source: source, Target: task.WorkspaceDir + "/fixed", ReadOnly: true,
+		})
+	}
+	c := l.connect(l.create(r), r.key)
+	l.want(c, "cat host; echo from the sandbox > box", "from the host")
+	if b, err := os.ReadFile(filepath.Join(source, "box")); string(b) != "from the sandbox\n" {
+		l.Errorf("the host reads %q, %v", b, err)
+	}
+	if l.Isolated {
+		l.want(c, "cat "+task.WorkspaceDir+"/fixed/host", "from the host")
+		if _, code := l.shell(c, "echo x > "+task.WorkspaceDir+"/fixed/box"); code == 0 {
+			l.Error("a read-only bind was written to")
+		}
+	}
+}
+
+func runsAsAgent(l *lab) {
+	if !l.Isolated {
+		return
+	}
+	_, c, _ := l.start()
+	l.want(c, "id -u", strconv.Itoa(l.UID))
+	l.want(c, "id -g", strconv.Itoa(l.GID))
+	l.want(c, "cd; pwd", "/home/agent")
+	l.want(c, "pwd", task.WorkspaceDir)
+	l.want(c, "touch /tmp/x && stat -c %u:%g /tmp/x", strconv.Itoa(l.UID)+":"+strconv.Itoa(l.GID))
+}
+
+// noSecrets: what PID 1 was told at start is nowhere that the agent can read.
+func noSecrets(l *lab) {
+	if !l.Isolated {
+		return
+	}
+	_, c, r := l.start()
+	out, _ := l.shell(c, "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ /run/insights/* 2>/dev/null | tr '\\0' '\\n'; ls -a /run/insights; env")
+	for _, form := range []string{
+		string(r.key.Secret), base64.StdEncoding.EncodeToString(r.key.Secret), hex.EncodeToString(r.key.Secret),
+	} {
+		if strings.Contains(out, form) {
+			l.Error("the agent can read the run's secret")
+		}
+	}
+	if strings.Contains(out, "boot.json") {
+		l.Error("the boot file is still there")
+	}
+}
+
+func noPrivileges(l *lab) {
+	if !l.Isolated {
+		return
+	}
+	_, c, _ := l.start()
+	l.want(c, "grep -E '^(CapInh|CapPrm|CapEff|CapBnd|CapAmb)' /proc/self/status | grep -vc 0000000000000000 || true", "0")
+	l.want(c, "grep NoNewPrivs /proc/self/status | tr -dc 01", "1")
+	for what, script := range map[string]string{
+		"signals to PID 1":       "kill -9 1",
+		"the system directories": "touch /usr/planted",
+		"mounts":                 "mount -t tmpfs none /mnt",
+		"Docker's socket":        "ls /var/run/docker.sock",
+		"shadow passwords":       "cat /etc/shadow",
+	} {
+		if out, code := l.shell(c, script); code == 0 && what != "signals to PID 1" {
+			l.Errorf("%s: %s succeeded: %s", what, script, out)
+		}
+	}
+	l.want(c, "echo alive", "alive")
+}
