@@ -67,8 +67,8 @@ func (p *Plain) sys(tty bool) *syscall.SysProcAttr {
 	return sys
 }
 
-// fd returns the descriptor of f, or of null. It does not use File.Fd, which would
-// make the description blocking for our own end too.
+// fd returns the descriptor of f, or of null, made blocking: programs do not expect
+// EAGAIN from their streams. Our own end is another description and stays as it is.
 func fd(f, null *os.File) uintptr {
 	if f == nil {
 		f = null
@@ -78,6 +78,9 @@ func fd(f, null *os.File) uintptr {
 	if err != nil {
 		return n
 	}
-	_ = raw.Control(func(fd uintptr) { n = fd })
+	_ = raw.Control(func(fd uintptr) {
+		_ = syscall.SetNonblock(int(fd), false)
+		n = fd
+	})
 	return n
 }
