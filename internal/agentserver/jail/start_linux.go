@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -66,7 +67,7 @@ func (s *starter) Start(ctx context.Context, spec proc.Spec) (*proc.Child, error
 		return nil, errors.Join(err, theirs.Close())
 	}
 	argv := append([]string{"stage", plan.ArgStage, strconv.FormatUint(s.nproc, 10)}, spec.Argv...)
-	attr := &syscall.ProcAttr{Env: spec.Env, Dir: spec.Dir, Files: files, Sys: s.attributes(spec.TTY)}
+	attr := &syscall.ProcAttr{Env: lastOnly(spec.Env), Dir: spec.Dir, Files: files, Sys: s.attributes(spec.TTY)}
 	child, err := s.reaper.Start(func() (int, error) { return s.fork(argv, attr) })
 	_ = theirs.Close()
 	if err != nil {
@@ -133,8 +134,24 @@ func started(child *proc.Child, said *os.File, name string) (*proc.Child, error)
 	return nil, errors.New(reason)
 }
 
-// descriptors returns the descriptors of files, of null for those that are nil. It
-// does not use File.Fd, which would make our own end of a pipe blocking too.
+// lastOnly returns env with the last of each variable: the stage is a Go program,
+// and hands on the first of what is there twice.
+func lastOnly(env []string) []string {
+	seen := map[string]bool{}
+	var kept []string
+	for _, kv := range slices.Backward(env) {
+		name, _, _ := strings.Cut(kv, "=")
+		if !seen[name] {
+			seen[name] = true
+			kept = append(kept, kv)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// descriptors returns the descriptors of files, of null for those that are nil, all
+// blocking: they are the child's ends, and programs expect that.
 func descriptors(null *os.File, files ...*os.File) ([]uintptr, error) {
 	fds := make([]uintptr, 0, len(files))
 	for _, f := range files {
@@ -145,7 +162,12 @@ func descriptors(null *os.File, files ...*os.File) ([]uintptr, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := raw.Control(func(fd uintptr) { fds = append(fds, fd) }); err != nil {
+		var mode error
+		err = raw.Control(func(fd uintptr) {
+			mode = unix.SetNonblock(int(fd), false)
+			fds = append(fds, fd)
+		})
+		if err = errors.Join(err, mode); err != nil {
 			return nil, err
 		}
 	}

@@ -36,15 +36,24 @@ func testMain(m *testing.M) int {
 		defer func() { _ = os.RemoveAll(dir) }()
 		_ = os.Chmod(dir, 0o755) // other uids run it too
 		server := filepath.Join(dir, "insights-agent-server")
-		build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", server, "../../../cmd/insights-agent-server")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build the agent server: %v\n%s", err, out)
-			return 1
+		for binary, source := range map[string]string{
+			server: "../../../cmd/insights-agent-server", attemptsOf(server): "./testdata/attempts",
+		} {
+			build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, source)
+			build.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := build.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "build %s: %v\n%s", source, err, out)
+				return 1
+			}
 		}
 		_ = os.Setenv(serverEnv, server)
 	}
 	return m.Run()
+}
+
+// attemptsOf is where the program that plays the agent lies beside the server.
+func attemptsOf(server string) string {
+	return filepath.Join(filepath.Dir(server), "attempts", "attempts")
 }
 
 // agentID is the uid and gid of the agent in the tests.

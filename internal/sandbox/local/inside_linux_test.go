@@ -2,7 +2,6 @@ package local
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,26 +10,10 @@ import (
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
-// buildAttempts builds the program that plays the agent, into a directory that the
-// sandbox may see.
-func buildAttempts(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(filepath.Dir(os.Getenv(serverEnv)), "attempts")
-	if _, err := os.Stat(program); err == nil {
-		return program
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/attempts")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build attempts: %v\n%s", err, out)
-	}
-	return program
-}
-
 // TestSandboxHoldsAgainstAttempts is the table of what an agent may try. A second
 // value is the answer where PID 1 has another uid (root) if that differs.
 func TestSandboxHoldsAgainstAttempts(t *testing.T) {
-	program := buildAttempts(t)
+	program := attemptsOf(os.Getenv(serverEnv))
 	b := newBox(t, func(s *sandbox.Spec) { s.ToolDirs = []string{filepath.Dir(program)} })
 	got := map[string]string{}
 	for line := range strings.Lines(b.sh(t, program)) {
