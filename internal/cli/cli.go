@@ -59,7 +59,8 @@ func (a *app) main(ctx context.Context) int {
 		case o := <-done:
 			return a.report(o.cmd, a.causeOf(ctx, o.err))
 		case <-gone:
-			cancel(term.ErrGone)
+			// The runner tells by the kind that this is no failure.
+			cancel(errs.New("cli.Main", errs.Canceled, "", "%w", term.ErrGone))
 			gone = nil
 		case <-force:
 			late = time.After(forcedExit)

@@ -54,5 +54,5 @@ func signalCause(s os.Signal) error {
 	if s == os.Interrupt {
 		return errs.New("cli.Signals", errs.Canceled, "", "interrupted")
 	}
-	return errs.New("cli.Signals", errs.Terminated, "", "terminated by %v", s)
+	return errs.New("cli.Signals", errs.Terminated, "", "%v", s) // terminated, hangup
 }
