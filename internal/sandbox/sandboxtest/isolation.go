@@ -1,13 +1,18 @@
 package sandboxtest
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/link"
+	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -17,6 +22,8 @@ var isolationTests = []test{
 	{name: "runs as the agent", run: runsAsAgent},
 	{name: "secrets of the boot leave no trace", run: noSecrets},
 	{name: "no privileges", run: noPrivileges},
+	{name: "agent cannot relay the host", run: relay},
+	{name: "agent cannot flood the socket", run: flood},
 }
 
 func binds(l *lab) {
@@ -104,4 +111,48 @@ func noPrivileges(l *lab) {
 		}
 	}
 	l.want(c, "echo alive", "alive")
+}
+
+// relay: an agent carries a real host's handshake to PID 1 through a process of its
+// own, to sit in between. PID 1 does not let it in, and the host's link stays.
+func relay(l *lab) {
+	if !l.Isolated {
+		return
+	}
+	_, c, r := l.start()
+	ours, theirs := net.Pipe()
+	ended := make(chan struct{})
+	ctx := l.context()
+	go func() {
+		defer close(ended)
+		_, _ = c.Exec(ctx, wire.Command{Argv: []string{wire.ServerPath, "link"}}, agent.Stdio{In: theirs, Out: theirs})
+		_ = theirs.Close()
+	}()
+	if err := link.HostHandshake(ctx, ours, r.key); err == nil {
+		l.Error("a process of the agent relayed the host's handshake")
+	}
+	_ = ours.Close()
+	<-ended
+	l.want(c, "echo alive", "alive")
+}
+
+// flood: connections of the agent, as many as it can make, do not keep a host out.
+func flood(l *lab) {
+	if !l.Isolated {
+		return
+	}
+	box, c, r := l.start()
+	started := newSignal("flooding")
+	ctx, cancel := context.WithCancel(l.context())
+	defer cancel()
+	go func() {
+		_, err := c.Exec(ctx, sh("echo flooding; while :; do for i in 1 2 3 4 5 6 7 8; do "+wire.ServerPath+" link & done; wait; done"),
+			agent.Stdio{Out: started})
+		started.ended <- err
+	}()
+	started.wait(l)
+	next := l.connect(box, r.key)
+	l.want(next, "echo in", "in")
+	cancel()
+	<-started.ended
 }

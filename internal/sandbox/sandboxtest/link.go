@@ -53,9 +53,14 @@ func stranger(l *lab) {
 	if err != nil {
 		l.Fatal(err)
 	}
-	_, _ = io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	said := make(chan struct{})
+	go func() { // beside the reading: a pipe has no buffer
+		defer close(said)
+		_, _ = io.WriteString(conn, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	}()
 	_, _ = io.Copy(io.Discard, conn) // PID 1's hello, then the end
 	_ = conn.Close()
+	<-said
 	l.want(host, "echo still", "still")
 }
 
