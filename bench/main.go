@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+)
+
+// row is one line of the table.
+type row struct {
+	what, measured, yardstick, ratio, target string
+}
+
+// suite is what the measurements share.
+type suite struct {
+	cli   string // path of insightscli
+	act   string // path of act, or empty
+	tmp   string
+	state string // state directory
+	image string
+	n     int
+	user  *account // an unprivileged user to measure as, when we are root
+}
+
+func main() {
+	cli := flag.String("cli", "bin/insightscli", "the program to measure")
+	act := flag.String("act", "", "the yardstick of start-up time: path of act")
+	n := flag.Int("n", 15, "repetitions; the median counts")
+	only := flag.String("only", "", "measure only what contains this word")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *cli, *act, *only, *n); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, cli, act, only string, n int) error {
+	cli, err := filepath.Abs(cli)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "insightscli-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	s := &suite{cli: cli, act: act, tmp: tmp, state: filepath.Join(tmp, "state"), image: "insights-sandbox-base", n: n}
+	if s.user, err = unprivileged(tmp); err != nil {
+		return err
+	}
+	measurements := []struct {
+		name string
+		f    func(context.Context) ([]row, error)
+	}{
+		{"startup", s.startup}, {"docker", s.docker}, {"local", s.local}, {"throughput", s.throughput},
+		{"concurrency", s.concurrency}, {"repository", s.repository}, {"recovery", s.recovery},
+	}
+	tw := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(tw, "what\tmeasured\tyardstick\tratio\ttarget")
+	for _, m := range measurements {
+		if only != "" && !strings.Contains(m.name, only) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "measuring", m.name)
+		rows, err := m.f(ctx)
+		if err != nil {
+			rows = append(rows, row{what: m.name, measured: "not measured: " + err.Error()})
+		}
+		for _, r := range rows {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.what, r.measured, r.yardstick, r.ratio, r.target)
+		}
+	}
+	return tw.Flush()
+}
