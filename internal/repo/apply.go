@@ -41,12 +41,12 @@ func (c *Cache) Apply(ctx context.Context, run task.ID, n int, dir string) (Appl
 	if err != nil || len(files) == 0 {
 		return out, err
 	}
-	before := missing(s.top, files)
+	written := append(missingDirs(s.top, files), files...)
 	if err := c.applyPatch(ctx, s, patch); err != nil {
 		return out, err
 	}
 	out.Files = files
-	return out, keepOwner(s.top, before)
+	return out, keepOwner(s.top, written)
 }
 
 // merge is one application of changes to a working tree.
@@ -146,13 +146,12 @@ func (c *Cache) applyPatch(ctx context.Context, s *source, patch []byte) error {
 	return err
 }
 
-// missing lists which of the files, and of the directories above them, are not
-// there yet.
-func missing(top string, files []string) []string {
+// missingDirs lists the directories above the files that are not there yet.
+func missingDirs(top string, files []string) []string {
 	seen := map[string]bool{".": true}
 	var out []string
 	for _, f := range files {
-		for p := filepath.FromSlash(f); !seen[p]; p = filepath.Dir(p) {
+		for p := filepath.Dir(filepath.FromSlash(f)); !seen[p]; p = filepath.Dir(p) {
 			seen[p] = true
 			if _, err := os.Lstat(filepath.Join(top, p)); errors.Is(err, os.ErrNotExist) {
 				out = append(out, p)
@@ -162,17 +161,17 @@ func missing(top string, files []string) []string {
 	return out
 }
 
-// keepOwner gives what root made in somebody's tree to that somebody.
-func keepOwner(top string, made []string) error {
+// keepOwner gives what root wrote in somebody's tree to that somebody.
+func keepOwner(top string, written []string) error {
 	fi, err := os.Stat(top)
 	if err != nil {
-		return err
+		return fmt.Errorf("look at the tree: %w", err)
 	}
 	own, ok := ownerOf(fi)
 	if !ok || own.uid == os.Geteuid() {
 		return nil
 	}
-	for _, p := range made {
+	for _, p := range written {
 		if err := chown(filepath.Join(top, p), own); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("give the files to the owner of the tree: %w", err)
 		}

@@ -166,7 +166,9 @@ func (b *box) Exec(ctx context.Context, c wire.Command, in io.Reader, out, says 
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = c.Dir, in, says
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	// In a sandbox the tree is the agent's and so is the process.
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
 	for _, e := range c.Env {
 		cmd.Env = append(cmd.Env, b.toHost(e))
 	}
