@@ -51,6 +51,8 @@ func (s *Server) serveEvents(ctx context.Context, conn net.Conn) error {
 	if err := json.Unmarshal(line, &req); err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}
+	s.following.Add(1)
+	defer s.following.Add(-1)
 	ctx, cancel := s.follower.take(ctx)
 	stop := context.AfterFunc(ctx, func() { hangUp(conn) }) // a newer stream, or the end of the link
 	defer stop()

@@ -56,7 +56,7 @@ func (h *Host) Output(ctx context.Context, kind wire.FrameType) (*Output, error)
 }
 
 // Output is one output stream of a process on its way into the journal. Call
-// Started after the start of the process, whether or not it succeeded, and Drain
+// Started after the start of the process, whether or not it succeeded, and [Drain]
 // after its end.
 type Output struct {
 	File *os.File // the process's end
@@ -67,9 +67,14 @@ type Output struct {
 // Started closes our copy of the process's end.
 func (o *Output) Started() { _ = o.File.Close() }
 
-// Drain returns when everything that the process wrote is in the journal. Where a
-// child of it goes on holding the stream, it waits for two more silent seconds.
-func (o *Output) Drain() {
-	o.tail.end()
-	<-o.done
+// Drain is called when a process has ended, with its outputs, and returns when
+// everything that it wrote is in the journal. Where a child of it goes on holding a
+// stream, that takes two silent seconds.
+func Drain(outputs ...*Output) {
+	for _, o := range outputs {
+		o.tail.end()
+	}
+	for _, o := range outputs {
+		<-o.done
+	}
 }

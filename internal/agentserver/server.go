@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Insights/insightscli/internal/agentserver/proc"
@@ -19,6 +20,8 @@ const (
 	// flushTime is how long a server that ends waits for the host to take the rest
 	// of the journal.
 	flushTime = 5 * time.Second
+	// absentTime is how long it waits for a host that is not even listening.
+	absentTime = 500 * time.Millisecond
 	// recentEvents is how much of what the host has already is kept for outside
 	// clients that connect late.
 	recentEvents = 4 << 20
@@ -42,18 +45,19 @@ type Config struct {
 
 // Server is the agent server of one sandbox.
 type Server struct {
-	boot     wire.Boot
-	starter  proc.Starter
-	self     []string
-	env      []string
-	log      *slog.Logger
-	journal  *journal
-	session  *session
-	link     *link.Server
-	http     *surface
-	follower newest
-	began    time.Time
-	upMs     float64 // from the beginning to New
+	boot      wire.Boot
+	starter   proc.Starter
+	self      []string
+	env       []string
+	log       *slog.Logger
+	journal   *journal
+	session   *session
+	link      *link.Server
+	http      *surface
+	follower  newest // of the events service
+	following atomic.Int32
+	began     time.Time
+	upMs      float64 // from the beginning to New
 
 	life context.Context //nolint:containedctx // of the session, which outlives the call that starts it
 	kill context.CancelFunc
@@ -157,11 +161,16 @@ func (s *Server) drain(ctx context.Context) {
 	killed := context.AfterFunc(s.life, cancel)
 	defer killed()
 	s.session.close(ctx)
-	ctx, cancel = context.WithTimeout(ctx, flushTime)
-	defer cancel()
-	if !s.journal.flushed(ctx) {
+	if !s.flush(ctx, absentTime) && (s.following.Load() == 0 || !s.flush(ctx, flushTime)) {
 		s.log.Warn("the host has not taken all events")
 	}
+}
+
+// flush waits up to d for the host to take everything, and reports whether it did.
+func (s *Server) flush(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return s.journal.flushed(ctx)
 }
 
 // listenHTTP opens the port of the HTTP surface, where there is to be one.

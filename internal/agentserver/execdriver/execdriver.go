@@ -69,15 +69,14 @@ func (d *driver) Prompt(ctx context.Context, _ string, _ json.RawMessage) (agent
 	errs, err := d.host.Output(ctx, wire.FrameStderr)
 	if err != nil {
 		out.Started()
-		out.Drain()
+		agentserver.Drain(out)
 		return agentserver.Turn{}, err
 	}
 	child, err := d.launch(ctx, out, errs)
 	if err == nil {
 		child.Exit()
 	}
-	out.Drain()
-	errs.Drain()
+	agentserver.Drain(out, errs)
 	return agentserver.Turn{Outcome: d.outcome(child, err), Last: true}, nil
 }
 
@@ -130,20 +129,12 @@ func (d *driver) isCancelled() bool {
 	}
 }
 
-// Cancel implements agentserver.Driver.
-func (d *driver) Cancel(ctx context.Context) {
-	d.stop(ctx, syscall.SIGINT, syscall.SIGTERM)
-}
+// Cancel implements agentserver.Driver: the one turn is the command.
+func (d *driver) Cancel(ctx context.Context) { d.Close(ctx) }
 
-// Close implements agentserver.Driver. It also ends what the command left behind in
-// its group.
+// Close implements agentserver.Driver. It ends the command, or what it left behind in
+// its group, and returns when its last output is in the journal, or with ctx.
 func (d *driver) Close(ctx context.Context) {
-	d.stop(ctx, syscall.SIGTERM)
-}
-
-// stop ends the command and returns when its last output is in the journal, or with
-// ctx.
-func (d *driver) stop(ctx context.Context, signals ...syscall.Signal) {
 	d.mu.Lock()
 	if !d.isOver() && !d.isCancelled() {
 		close(d.cancelled)
@@ -151,7 +142,7 @@ func (d *driver) stop(ctx context.Context, signals ...syscall.Signal) {
 	child, begun := d.child, d.begun
 	d.mu.Unlock()
 	if child != nil {
-		child.End(grace, signals...)
+		child.End(grace, syscall.SIGINT, syscall.SIGTERM)
 	}
 	if !begun {
 		return
