@@ -1,0 +1,344 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/owner"
+	"github.com/Insights/insightscli/internal/repo"
+	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/sandbox/docker"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// keepChanges is how long the changes of a run are kept after its end.
+const keepChanges = 30 * 24 * time.Hour
+
+// The kinds of leftover beside those of the engine.
+const (
+	kindSandbox   = "sandbox"
+	kindDirectory = "directory"
+	kindChanges   = "changes"
+	kindOwner     = "owner"
+	kindCache     = "cache"
+)
+
+// leftover is one thing that no live run owns.
+type leftover struct {
+	Kind     string  `json:"kind"` // sandbox, volume, network, directory, changes, owner, cache
+	ID       string  `json:"id"`
+	Run      task.ID `json:"run,omitempty"`
+	Provider string  `json:"provider,omitempty"`
+	Why      string  `json:"why"`
+	Kept     bool    `json:"kept,omitempty"` // asked for with --keep
+	Removed  bool    `json:"removed"`
+	Error    string  `json:"error,omitempty"`
+
+	remove func(ctx context.Context) error
+}
+
+// pruning is one search for what was left behind. Everything is looked at first and
+// the run's record afterwards: a run is recorded before it has anything, so what
+// belongs to a run that has just begun is never taken for nobody's.
+type pruning struct {
+	*state
+	me        owner.Info
+	domain    string
+	providers map[string]sandbox.Provider
+
+	items []*leftover
+	spare map[task.ID]bool // runs of which something must stay
+}
+
+// lender is a provider that makes more than sandboxes.
+type lender interface {
+	Leftovers(ctx context.Context, labels map[string]string) ([]docker.Leftover, error)
+	Remove(ctx context.Context, l docker.Leftover) error
+}
+
+// find looks for everything, in the order in which it can be removed.
+func (p *pruning) find(ctx context.Context, caches bool) error {
+	p.spare = map[task.ID]bool{}
+	names := make([]string, 0, len(p.providers))
+	for name := range p.providers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := p.findSandboxes(ctx, name); err != nil {
+			return fmt.Errorf("provider %s: %w", name, err)
+		}
+	}
+	for _, f := range []func(context.Context) error{p.findAllLent, p.findDirectories, p.findChanges, p.findOwners} {
+		if err := f(ctx); err != nil {
+			return err
+		}
+	}
+	if caches {
+		p.findCaches()
+	}
+	return nil
+}
+
+func (p *pruning) add(l leftover) { p.items = append(p.items, &l) }
+
+// verdict says whether what carries a run's label may go: not if the run is live,
+// its owner is on another machine or, for a run that is not recorded, still alive.
+func (p *pruning) verdict(ctx context.Context, run task.ID, label string) (why string, keep, ok bool, err error) {
+	rec, err := p.store.Run(ctx, run)
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		if label != "" && !p.dead(label) {
+			return "", false, false, nil
+		}
+		return "of a run that is not recorded", false, true, nil
+	case err != nil:
+		return "", false, false, err
+	case !rec.State.Terminal():
+		return "", false, false, nil
+	}
+	if rec.Owner != "" {
+		st, err := owner.Lookup(p.dir, rec.Owner)
+		if err != nil || st.State == owner.StateForeign {
+			return "", false, false, nil //nolint:nilerr // what cannot be told is left alone
+		}
+	}
+	if kept(rec) {
+		return "kept by run " + run.Short(), true, true, nil
+	}
+	return "of run " + run.Short() + ", which is over", false, true, nil
+}
+
+// dead reports whether the owner that a label names is a process of this machine
+// that has ended. Nothing is known of processes of other machines, and of other
+// containers of this one.
+func (p *pruning) dead(label string) bool {
+	parts := strings.Split(label, "/")
+	if len(parts) != 4 || parts[0] != p.me.Host {
+		return false
+	}
+	if parts[1] != p.me.Boot {
+		return true // before the last start of the machine
+	}
+	pid, err := strconv.Atoi(parts[2])
+	if err != nil || pid <= 0 {
+		return false
+	}
+	proc, err := os.FindProcess(pid)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = proc.Release() }()
+	err = proc.Signal(syscall.Signal(0))
+	return err != nil && !errors.Is(err, fs.ErrPermission)
+}
+
+func (p *pruning) findSandboxes(ctx context.Context, name string) error {
+	provider := p.providers[name]
+	found, err := provider.List(ctx, map[string]string{sandbox.LabelState: p.domain})
+	if err != nil {
+		return err
+	}
+	for _, info := range found {
+		run := task.ID(info.Labels[sandbox.LabelRun])
+		why, keep, ok, err := p.verdict(ctx, run, info.Labels[sandbox.LabelOwner])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			p.spare[run] = true
+			continue
+		}
+		p.add(leftover{
+			Kind: kindSandbox, ID: string(info.ID), Run: run, Provider: name, Why: why, Kept: keep,
+			remove: func(ctx context.Context) error {
+				box, err := provider.Open(ctx, info.ID)
+				if errors.Is(err, sandbox.ErrNotFound) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				return box.Destroy(ctx)
+			},
+		})
+	}
+	return nil
+}
+
+func (p *pruning) findAllLent(ctx context.Context) error {
+	for name, provider := range p.providers {
+		if l, ok := provider.(lender); ok {
+			if err := p.findLent(ctx, name, l); err != nil {
+				return fmt.Errorf("provider %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// findLent looks for volumes of runs that have no sandbox, and for our network if
+// nothing is in it and no run may be about to join it.
+func (p *pruning) findLent(ctx context.Context, name string, l lender) error {
+	found, err := l.Leftovers(ctx, map[string]string{sandbox.LabelState: p.domain})
+	if err != nil && errs.KindOf(err) != errs.Conflict { // a network of our name that is another program's
+		return err
+	}
+	live, err := p.store.Runs(ctx, journal.Filter{Live: true})
+	if err != nil {
+		return err
+	}
+	for _, left := range found {
+		item := leftover{Kind: string(left.Kind), ID: left.Name, Run: task.ID(left.Run), Provider: name, Why: "nothing is in it",
+			remove: func(ctx context.Context) error { return l.Remove(ctx, left) }}
+		ok := len(live) == 0
+		if left.Kind == docker.LeftoverVolume {
+			item.Why, _, ok, err = p.verdict(ctx, item.Run, "")
+		}
+		if err != nil {
+			return err
+		}
+		if ok && !p.has(item) {
+			p.add(item)
+		}
+	}
+	return nil
+}
+
+func (p *pruning) has(item leftover) bool {
+	return slices.ContainsFunc(p.items, func(l *leftover) bool { return l.Kind == item.Kind && l.ID == item.ID })
+}
+
+// ids lists the entries of a directory of the state directory that are ids of runs.
+func (p *pruning) ids(sub string) ([]fs.DirEntry, error) {
+	all, err := os.ReadDir(filepath.Join(p.dir, sub))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return slices.DeleteFunc(all, func(e fs.DirEntry) bool { return !task.ID(e.Name()).Valid() }), err
+}
+
+// findDirectories looks for directories of runs. One goes only after the sandbox
+// that works in it, so that of a provider that does not answer it stays.
+func (p *pruning) findDirectories(ctx context.Context) error {
+	entries, err := p.ids("run")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		run := task.ID(e.Name())
+		why, _, ok, err := p.verdict(ctx, run, "")
+		if err != nil {
+			return err
+		}
+		rec, err := p.store.Run(ctx, run)
+		if !ok || p.spare[run] || err == nil && p.providers[rec.Spec.Provider] == nil {
+			continue
+		}
+		box := slices.IndexFunc(p.items, func(l *leftover) bool { return l.Kind == kindSandbox && l.Run == run })
+		p.add(leftover{
+			Kind: kindDirectory, ID: filepath.Join(p.dir, "run", e.Name()), Run: run, Why: why,
+			Kept: box >= 0 && p.items[box].Kept,
+			remove: func(context.Context) error {
+				if box >= 0 && !p.items[box].Removed {
+					return errs.New("cli.prune", errs.Incomplete, "", "its sandbox is still there")
+				}
+				return repo.RemoveAll(filepath.Join(p.dir, "run", e.Name()))
+			},
+		})
+	}
+	return nil
+}
+
+// findChanges looks for the changes of runs that ended long ago.
+func (p *pruning) findChanges(ctx context.Context) error {
+	entries, err := p.ids("repos")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		run := task.ID(e.Name())
+		why, _, ok, err := p.verdict(ctx, run, "")
+		if err != nil {
+			return err
+		}
+		if !ok || time.Since(p.ended(ctx, e)) < keepChanges {
+			continue
+		}
+		p.add(leftover{
+			Kind: kindChanges, ID: filepath.Join(p.dir, "repos", e.Name()), Run: run, Why: why,
+			remove: func(ctx context.Context) error { return p.repos.Remove(ctx, run) },
+		})
+	}
+	return nil
+}
+
+// ended is when a run has ended; of one that is not recorded, when its changes were
+// written. What cannot be told has just happened.
+func (p *pruning) ended(ctx context.Context, e fs.DirEntry) time.Time {
+	rec, err := p.store.Run(ctx, task.ID(e.Name()))
+	if err == nil {
+		return rec.Finished
+	}
+	info, infoErr := e.Info()
+	if !errors.Is(err, journal.ErrNotFound) || infoErr != nil {
+		return time.Now()
+	}
+	return info.ModTime()
+}
+
+// findOwners looks for the files of processes that are dead and own nothing more.
+func (p *pruning) findOwners(ctx context.Context) error {
+	all, err := owner.List(p.dir)
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		if st.State != owner.StateDead || !p.ownsNothing(ctx, st.ID) {
+			continue
+		}
+		p.add(leftover{
+			Kind: kindOwner, ID: st.ID, Why: fmt.Sprintf("process %d is dead", st.PID),
+			remove: func(ctx context.Context) error {
+				_, err := owner.Sweep(p.dir, func(id string) bool { return id == st.ID && p.ownsNothing(ctx, id) })
+				return err
+			},
+		})
+	}
+	return nil
+}
+
+func (p *pruning) ownsNothing(ctx context.Context, id string) bool {
+	recs, err := p.store.Runs(ctx, journal.Filter{Live: true, Owner: id})
+	return err == nil && len(recs) == 0
+}
+
+// findCaches looks for cached checkouts; those in use stay when they are removed.
+func (p *pruning) findCaches() {
+	dir := filepath.Join(p.dir, "cache", "checkout")
+	entries, err := os.ReadDir(dir)
+	n := len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "locks" }))
+	if err != nil || n == 0 {
+		return
+	}
+	p.add(leftover{
+		Kind: kindCache, ID: dir, Why: count(n, "checkout") + ", as far as no run uses them",
+		remove: func(ctx context.Context) error {
+			return repo.New(repo.Options{Dir: p.dir, MaxCheckouts: 1}).Sweep(ctx, func(run task.ID) bool {
+				rec, err := p.store.Run(ctx, run)
+				return err == nil && !rec.State.Terminal() || err != nil && !errors.Is(err, journal.ErrNotFound)
+			})
+		},
+	})
+}
