@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,9 +46,25 @@ func (ev Event) AppendLine(dst []byte) []byte {
 	if len(ev.Params) == 0 {
 		dst = append(dst, '{', '}')
 	} else {
-		dst = append(dst, ev.Params...)
+		dst = appendOneLine(dst, ev.Params)
 	}
 	return append(dst, "}}\n"...)
+}
+
+// appendOneLine appends JSON without its line ends. Outside of strings they are mere
+// space, and inside they do not occur; but a sandbox that is free to put them into
+// what it sends could end our line and write one of its own.
+func appendOneLine(dst, params []byte) []byte {
+	start := len(dst)
+	dst = append(dst, params...)
+	for rest := dst[start:]; ; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return dst
+		}
+		rest[i] = ' '
+		rest = rest[i+1:]
+	}
 }
 
 func appendID(dst []byte, name string, id uint64) []byte {
