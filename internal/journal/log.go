@@ -33,40 +33,50 @@ type Log struct {
 	eventID uint64
 	closed  bool
 
-	syncing sync.Mutex // held during fsync, so that Append goes on meanwhile
+	syncing sync.Mutex // held during fsync, so that Append goes on meanwhile; guards what follows
+	durable int64      // bytes of the file that are on the disk
+	entries []string   // directories that got an entry which is not on the disk yet
+	broken  error      // of the first fsync that failed
 }
 
 // OpenLog opens the log of a run for its owner, making it if it is missing and
 // cutting what a kill or a power cut left torn at its end.
 func (s *Store) OpenLog(_ context.Context, rec Record) (*Log, error) {
-	path := s.LogPath(rec.Spec)
-	f, created, err := openLogFile(path)
+	f, entries, err := openLogFile(s.LogPath(rec.Spec))
 	if err != nil {
 		return nil, fileError("OpenLog", "open the log", err)
 	}
-	l := &Log{f: f, buf: make([]byte, 0, bufferSize+bufferSize/8)}
-	if created {
-		err = syncDirs(path, s.dir)
-	} else {
-		err = l.recover()
-	}
-	if err != nil {
+	l := &Log{f: f, entries: entries, buf: make([]byte, 0, bufferSize+bufferSize/8)}
+	if err := l.recover(); err != nil {
 		_ = f.Close() // the first error says more
 		return nil, fileError("OpenLog", "open the log", err)
 	}
 	return l, nil
 }
 
-func openLogFile(path string) (f *os.File, created bool, err error) {
+// openLogFile opens or makes a log. It returns the directories that got a new entry,
+// which [Log.Sync] makes durable before the first event.
+func openLogFile(path string) (f *os.File, entries []string, err error) {
 	f, err = os.OpenFile(path, os.O_RDWR, 0)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return f, false, err
+		return f, nil, err
+	}
+	dir := filepath.Dir(path)
+	entries = []string{dir}
+	for missing(dir) {
+		dir = filepath.Dir(dir)
+		entries = append(entries, dir)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	return f, true, err
+	return f, entries, err
+}
+
+func missing(dir string) bool {
+	_, err := os.Lstat(dir)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // recover finds the end of the log: the last whole line is kept, what follows is
@@ -155,17 +165,46 @@ func (l *Log) Flush() error {
 }
 
 // Sync makes everything durable that was appended before the call. Append may be
-// called meanwhile.
+// called meanwhile. Once the disk has failed to take what it was given it is not
+// trusted again: the kernel forgets what it could not write.
 func (l *Log) Sync() error {
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
-	if err := l.Flush(); err != nil {
+	size, err := l.written()
+	switch {
+	case l.broken != nil:
+		return l.broken
+	case err != nil || size == l.durable:
 		return err
 	}
-	if err := syncData(l.f); err != nil && !errors.Is(err, os.ErrClosed) {
-		return fileError("Sync", "write the log", err)
+	if err := l.commit(); err != nil {
+		l.broken = fileError("Sync", "write the log", err)
+		return l.broken
 	}
+	l.durable = size
 	return nil
+}
+
+func (l *Log) commit() error {
+	for _, dir := range l.entries {
+		if err := syncDir(dir); err != nil {
+			return err
+		}
+	}
+	l.entries = nil
+	return syncData(l.f)
+}
+
+// written flushes and returns the size of the file. After Close there is nothing
+// more to make durable.
+func (l *Log) written() (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.durable, nil
+	}
+	err := l.flush()
+	return l.size, err
 }
 
 // Close makes everything durable and closes the file. A second Close does nothing.
@@ -178,20 +217,6 @@ func (l *Log) Close() error {
 	}
 	l.closed = true
 	return errors.Join(err, l.f.Close())
-}
-
-// syncDirs makes the directory entries of a new log durable, up to the state
-// directory.
-func syncDirs(path, root string) error {
-	for dir := filepath.Dir(path); len(dir) >= len(root); dir = filepath.Dir(dir) {
-		if err := syncDir(dir); err != nil {
-			return err
-		}
-		if dir == root {
-			break
-		}
-	}
-	return nil
 }
 
 // fileError says what the file system refused about a log.

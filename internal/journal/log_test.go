@@ -189,8 +189,8 @@ func BenchmarkAppend64KiB(b *testing.B) {
 	s := openStore(b, b.TempDir())
 	l := openLog(b, s, newRun(b, s))
 	ev := event(1)
-	ev.Params = []byte(`{"stdout":"` + strings.Repeat(strings.Repeat("x", 99)+"\n", 655)[:64<<10] + `"}`)
-	b.SetBytes(64 << 10)
+	ev.Params = []byte(`{"stdout":"` + strings.Repeat(strings.Repeat("x", 98)+`\n`, 655) + `"}`)
+	b.SetBytes(int64(len(ev.Params)))
 	for b.Loop() {
 		must(b, l.Append(ev))
 		ev.Seq++
