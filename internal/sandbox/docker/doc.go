@@ -24,5 +24,5 @@
 // same run is a conflict that the engine itself reports; it is then removed by
 // label. AutoRemove stays off: a container that ended by itself keeps its last
 // output until Destroy. The bridge network is shared by all runs and stays until
-// [Provider.Prune].
+// [Provider.Leftovers] are removed.
 package docker

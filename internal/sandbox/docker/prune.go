@@ -7,76 +7,80 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/volume"
 
-	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
-// The kinds of [Leftover].
+// LeftoverKind is what a [Leftover] is.
+type LeftoverKind string
+
+// The kinds of leftovers.
 const (
-	LeftoverVolume  = "volume"
-	LeftoverNetwork = "network"
+	LeftoverVolume  LeftoverKind = "volume"
+	LeftoverNetwork LeftoverKind = "network"
 )
 
-// Leftover is something beside sandboxes that we made on the engine and that may
-// have outlived its use.
+// Leftover is something of ours on the engine that belongs to no container. The
+// containers themselves are found by [Provider.List].
 type Leftover struct {
-	Kind  string
-	ID    string
-	Run   string       // of a volume
-	Users []sandbox.ID // of the network: the containers in it, running or not
+	Kind LeftoverKind
+	Name string
+	Run  string // of a volume
 }
 
-// Leftovers returns the overlay volumes with the given labels, and our network. It
-// does not say that they are unused.
+// Leftovers returns the overlay volumes with the given labels whose run has no
+// container any more, and the network if no container is on it.
 func (p *Provider) Leftovers(ctx context.Context, labels map[string]string) ([]Leftover, error) {
-	names, err := p.engine.overlays(ctx, labels)
-	if err != nil {
-		return nil, err
-	}
 	api, err := p.engine.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []Leftover
-	for _, name := range names {
-		v, err := api.VolumeInspect(ctx, name)
-		if cerrdefs.IsNotFound(err) {
-			continue
+	boxes, err := p.List(ctx, labels)
+	if err != nil {
+		return nil, err
+	}
+	alive := make(map[string]bool, len(boxes))
+	for _, box := range boxes {
+		alive[box.Labels[sandbox.LabelRun]] = true
+	}
+	volumes, err := api.VolumeList(ctx, volume.ListOptions{Filters: labelFilter(labels)})
+	if err != nil {
+		return nil, fmt.Errorf("list overlay volumes: %w", err)
+	}
+	var left []Leftover
+	for _, v := range volumes.Volumes {
+		if run := v.Labels[sandbox.LabelRun]; !alive[run] {
+			left = append(left, Leftover{Kind: LeftoverVolume, Name: v.Name, Run: run})
 		}
-		if err != nil {
-			return nil, fmt.Errorf("inspect volume %s: %w", name, err)
-		}
-		all = append(all, Leftover{Kind: LeftoverVolume, ID: name, Run: v.Labels[sandbox.LabelRun]})
 	}
 	id, err := findBridge(ctx, api)
 	if err != nil || id == "" {
-		return all, nil //nolint:nilerr // a network of that name that is not ours is none of our business
+		return left, err
 	}
 	users, err := api.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("network", id))})
 	if err != nil {
-		return nil, fmt.Errorf("list the containers of network %s: %w", bridgeName, err)
+		return nil, fmt.Errorf("list containers of network %s: %w", bridgeName, err)
 	}
-	left := Leftover{Kind: LeftoverNetwork, ID: id}
-	for _, c := range users {
-		left.Users = append(left.Users, sandbox.ID(c.ID))
+	if len(users) == 0 {
+		left = append(left, Leftover{Kind: LeftoverNetwork, Name: id})
 	}
-	return append(all, left), nil
+	return left, nil
 }
 
-// RemoveLeftover removes one of what Leftovers returned. The engine refuses to
-// remove what is in use.
-func (p *Provider) RemoveLeftover(ctx context.Context, l Leftover) error {
+// Remove removes a leftover. One that is gone already is no error, and neither is a
+// network that has come into use meanwhile.
+func (p *Provider) Remove(ctx context.Context, l Leftover) error {
 	if l.Kind == LeftoverVolume {
-		return p.engine.removeVolume(ctx, l.ID)
+		return p.engine.removeVolume(ctx, l.Name)
 	}
 	api, err := p.engine.connect(ctx)
 	if err != nil {
 		return err
 	}
-	if err := api.NetworkRemove(ctx, l.ID); err != nil && !cerrdefs.IsNotFound(err) {
-		return errs.New("docker.RemoveLeftover", errs.Incomplete, "run `insightscli prune` later",
-			"remove network %s: %w", bridgeName, err)
+	err = api.NetworkRemove(ctx, l.Name)
+	if err == nil || cerrdefs.IsNotFound(err) || contains(err, "has active endpoints") {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("remove network %s: %w", l.Name, err)
 }

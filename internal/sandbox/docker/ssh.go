@@ -92,7 +92,8 @@ func (c *commandConn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if waitErr := c.ended(); waitErr != nil {
-		return 0, fmt.Errorf("%s: %w: %s", c.cmd.Path, waitErr, strings.TrimSpace(c.stderr.String()))
+		// Not wrapped: what the process said is the cause, its exit code is not.
+		return 0, fmt.Errorf("ssh: %v: %s", waitErr, lastLines(c.stderr.String()))
 	}
 	return 0, io.EOF
 }
