@@ -87,6 +87,9 @@ func (x *execution) steps(ctx context.Context) error {
 		steps.TokenIn{Run: x.spec.Run, Scopes: x.spec.Scopes}, x.s().Token); err != nil {
 		return err
 	}
+	if err := x.maskAll(ctx); err != nil {
+		return err
+	}
 	w, err := x.workspace(ctx)
 	if err != nil {
 		return err
@@ -113,6 +116,17 @@ func (x *execution) steps(ctx context.Context) error {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+// maskAll makes the masks anew, with the access token that there was none of before.
+// Nothing has come from a sandbox yet.
+func (x *execution) maskAll(ctx context.Context) error {
+	values, err := x.runner.c.Secrets.All(context.WithoutCancel(ctx), x.spec.Run)
+	if err != nil {
+		return err
+	}
+	x.story.setMask(newMasker(values))
+	return nil
 }
 
 // workspace prepares the repositories on the host; a run without any has no such

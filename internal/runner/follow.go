@@ -63,8 +63,8 @@ func (x *execution) newFollower() *follower {
 	return &follower{
 		x: x, written: eventID, dirty: make(chan struct{}, 1),
 		streams: map[wire.FrameType]*secret.Stream{
-			wire.FrameStdout: x.story.mask.Stream(),
-			wire.FrameStderr: x.story.mask.Stream(),
+			wire.FrameStdout: x.story.mask().Stream(),
+			wire.FrameStderr: x.story.mask().Stream(),
 		},
 	}
 }
@@ -124,7 +124,7 @@ func (f *follower) watchSandbox(ctx context.Context, cancel context.CancelCauseF
 		msg += ": " + lastLine(out)
 	}
 	cancel(errs.New("runner.follow", errs.Internal,
-		"insightscli logs "+f.x.spec.Run.Short()+" --server-log", "%s", f.x.story.mask.MaskString(msg)))
+		"insightscli logs "+f.x.spec.Run.Short()+" --server-log", "%s", f.x.story.mask().MaskString(msg)))
 }
 
 // stopWhenCancelled asks the agent to end its turn once the work is cancelled, and
@@ -264,7 +264,7 @@ func (f *follower) event(fr wire.Frame) {
 	}
 	f.x.story.emit(task.Event{
 		At: fr.At, Kind: task.KindOf(fr.Method), Method: fr.Method, EventID: fr.Seq,
-		Params: f.x.story.mask.MaskJSON(fr.Data),
+		Params: f.x.story.mask().MaskJSON(fr.Data),
 	})
 }
 

@@ -3,41 +3,54 @@ package runner_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/Insights/insightscli/internal/agentserver"
+	"github.com/Insights/insightscli/internal/agentserver/execdriver"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/sandbox"
-	"github.com/Insights/insightscli/internal/sandbox/local"
+	"github.com/Insights/insightscli/internal/sandbox/memory"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/secret/seal"
 	"github.com/Insights/insightscli/internal/statedb"
 	"github.com/Insights/insightscli/internal/task"
 )
 
-// fakeTokens mints the same token for every run.
-type fakeTokens struct{}
+const accessToken = "access-token-of-the-run-0123456789"
 
-const fakeToken = "fake-access-token-of-the-run"
-
-func (fakeTokens) Mint(context.Context, task.ID, []string, time.Duration) (secret.String, error) {
-	return secret.New(fakeToken), nil
+// fakeTokens mints the same token for every run and remembers what was revoked.
+type fakeTokens struct {
+	mu      sync.Mutex
+	revoked []task.ID
 }
-func (fakeTokens) Revoke(context.Context, task.ID) error { return nil }
 
-// bench is a state directory with a runner over it.
+func (*fakeTokens) Mint(context.Context, task.ID, []string, time.Duration) (secret.String, error) {
+	return secret.New(accessToken), nil
+}
+
+func (f *fakeTokens) Revoke(_ context.Context, run task.ID) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revoked = append(f.revoked, run)
+	return nil
+}
+
+// rig is a state directory with a runner over it, and sandboxes in memory.
 type rig struct {
-	t      *testing.T
-	dir    string
-	store  *journal.Store
-	runner *runner.Runner
-	force  chan struct{}
+	t        *testing.T
+	dir      string
+	store    *journal.Store
+	provider sandbox.Provider
+	tokens   *fakeTokens
+	runner   *runner.Runner
+	force    chan struct{}
 }
 
 func newRig(t *testing.T) *rig {
@@ -48,69 +61,120 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	key, err := seal.Open(filepath.Join(dir, "key"))
-	if err != nil {
-		t.Fatal(err)
+	r := &rig{
+		t: t, dir: dir, store: journal.New(db.DB, dir), tokens: &fakeTokens{}, force: make(chan struct{}),
+		provider: memory.New(map[string]agentserver.NewDriver{"exec": execdriver.New}),
 	}
-	r := &rig{t: t, dir: dir, store: journal.New(db.DB, dir), force: make(chan struct{})}
-	secrets := &runner.Secrets{Key: key, Store: r.store}
-	provider := local.New(local.Options{Root: filepath.Join(dir, "run")})
-	r.runner = runner.New(runner.Config{
-		Store: r.store, Secrets: secrets, Owner: "me", Force: r.force,
-		Steps: &steps.Steps{
-			Provider: func(context.Context, string) (sandbox.Provider, error) { return provider, nil },
-			Tokens:   fakeTokens{}, Secrets: secrets, Repos: repo.New(repo.Options{Dir: dir}),
-			AgentServer: func(context.Context) (string, error) { return agentServer(t), nil },
-			Dir:         dir, Owner: "host/boot/1/1", Domain: "test",
-		},
-	})
+	r.runner = r.newRunner("me")
 	return r
 }
 
-var buildOnce = sync.OnceValues(func() (string, error) {
-	path := filepath.Join("/tmp", "ias-test")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/Insights/insightscli/cmd/insights-agent-server")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	return path, errOf(err, out)
-})
-
-func errOf(err error, out []byte) error {
-	if err == nil {
-		return nil
-	}
-	return &buildError{string(out)}
-}
-
-type buildError struct{ s string }
-
-func (b *buildError) Error() string { return b.s }
-
-func agentServer(t *testing.T) string {
-	p, err := buildOnce()
+// newRunner returns a runner over the rig's state, as another process would have it.
+func (r *rig) newRunner(owner string) *runner.Runner {
+	r.t.Helper()
+	key, err := seal.Open(filepath.Join(r.dir, "key"))
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	return p
+	secrets := &runner.Secrets{Key: key, Store: r.store}
+	return runner.New(runner.Config{
+		Store: r.store, Secrets: secrets, Owner: owner, Force: r.force,
+		Steps: &steps.Steps{
+			Provider: func(context.Context, string) (sandbox.Provider, error) { return r.provider, nil },
+			Tokens:   r.tokens, Secrets: secrets, Repos: repo.New(repo.Options{Dir: r.dir}),
+			AgentServer: func(context.Context) (string, error) { return os.Args[0], nil },
+			Dir:         r.dir, Owner: "host/boot/1/1", Domain: "test",
+		},
+	})
 }
 
 func (r *rig) spec(command ...string) task.Spec {
 	return task.Spec{
 		V: task.SpecVersion, Task: task.NewID(), Run: task.NewID(), Team: 1, User: 1,
 		Title: "test", OriginProduct: "user_created", Agent: task.Agent{Name: "exec", Command: command},
-		Provider: "local", Network: task.NetworkLink, Template: "default_base", Mode: task.ModeBackground,
-		Timeout: task.Duration(time.Minute), IdleTimeout: task.Duration(time.Minute), AgentUID: 1000, AgentGID: 1000,
+		Provider: "memory", Network: task.NetworkLink, Template: "default_base", Mode: task.ModeBackground,
+		Timeout: task.Duration(time.Minute), IdleTimeout: task.Duration(time.Minute),
+		AgentUID: os.Getuid(), AgentGID: os.Getgid(),
 	}
 }
 
+// nothingLeft fails the test if the run still holds anything.
+func (r *rig) nothingLeft(run task.ID) {
+	r.t.Helper()
+	boxes, err := r.provider.List(r.t.Context(), map[string]string{sandbox.LabelRun: string(run)})
+	if err != nil || len(boxes) != 0 {
+		r.t.Errorf("sandboxes left: %v (%v)", boxes, err)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "run", string(run))); !os.IsNotExist(err) {
+		r.t.Errorf("the run's directory is still there: %v", err)
+	}
+	sealed, err := r.store.Secrets(r.t.Context(), run)
+	if err != nil || len(sealed) != 0 {
+		r.t.Errorf("secrets left: %v (%v)", sealed, err)
+	}
+}
+
+// recorder is a screen that keeps what it was shown, and may react to it.
 type recorder struct {
 	mu     sync.Mutex
 	events []task.Event
+	on     func(task.Event)
 }
 
 func (r *recorder) Emit(ev task.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	ev.Params = append([]byte(nil), ev.Params...)
+	r.mu.Lock()
 	r.events = append(r.events, ev)
+	r.mu.Unlock()
+	if r.on != nil {
+		r.on(ev)
+	}
+}
+
+// output joins what the command wrote to both streams.
+func output(t *testing.T, events []task.Event) string {
+	t.Helper()
+	var sb strings.Builder
+	for _, ev := range events {
+		if ev.Kind != task.KindOutput {
+			continue
+		}
+		o, err := ev.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, b, err := o.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sb.Write(b)
+	}
+	return sb.String()
+}
+
+// stored reads the event log of a run, checking that it has no gap and one end.
+func (r *rig) stored(run task.ID) []task.Event {
+	r.t.Helper()
+	rec, err := r.store.Run(r.t.Context(), run)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var events []task.Event
+	err = r.store.ReadLog(r.t.Context(), rec, 0, func(_ []byte, ev task.Event) error {
+		ev.Params = append([]byte(nil), ev.Params...)
+		events = append(events, ev)
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i, ev := range events {
+		if ev.Seq != uint64(i+1) {
+			r.t.Fatalf("event %d has number %d", i+1, ev.Seq)
+		}
+		if last := i == len(events)-1; (ev.Kind == task.KindFinished) != last {
+			r.t.Fatalf("event %d of %d is %s", i+1, len(events), ev.Kind)
+		}
+	}
+	return events
 }

@@ -36,7 +36,7 @@ func (x *execution) result(err, cleanup error) task.Result {
 		x.explain(&res, taskFailed(x.outcome))
 	}
 	if cleanup != nil {
-		res.Cleanup = x.story.mask.MaskString(cleanup.Error())
+		res.Cleanup = x.story.mask().MaskString(cleanup.Error())
 		res.Sandbox = string(x.sandboxID())
 		if res.Code == 0 {
 			res.Code, res.Kind = errs.Incomplete.Code(), string(errs.Incomplete)
@@ -53,7 +53,7 @@ func (x *execution) result(err, cleanup error) task.Result {
 func (x *execution) explain(res *task.Result, err error) {
 	kind := errs.KindOf(err)
 	res.Kind, res.Code = string(kind), kind.Code()
-	res.Error = x.story.mask.MaskString(err.Error())
+	res.Error = x.story.mask().MaskString(err.Error())
 	res.Hint = errs.HintOf(err)
 }
 

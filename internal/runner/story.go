@@ -17,9 +17,9 @@ type story struct {
 	run    task.ID
 	log    *journal.Log
 	screen task.Sink
-	mask   *secret.Masker
 
 	mu     sync.Mutex // guards what follows, and the order of events
+	masker *secret.Masker
 	seq    uint64
 	buf    []byte
 	failed error         // the first error of the journal
@@ -28,7 +28,20 @@ type story struct {
 
 func newStory(run task.ID, log *journal.Log, screen task.Sink, mask *secret.Masker) *story {
 	seq, _ := log.Last()
-	return &story{run: run, log: log, screen: screen, mask: mask, seq: seq, broken: make(chan struct{})}
+	return &story{run: run, log: log, screen: screen, masker: mask, seq: seq, broken: make(chan struct{})}
+}
+
+// mask returns the masks of the run. A stream of one keeps the masks it was made of.
+func (s *story) mask() *secret.Masker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.masker
+}
+
+func (s *story) setMask(m *secret.Masker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.masker = m
 }
 
 // tell writes an event whose payload is a value of package task.
@@ -39,7 +52,7 @@ func (s *story) tell(kind task.Kind, payload any) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.emitLocked(task.Event{Kind: kind, Params: s.mask.MaskJSON(params)})
+	s.emitLocked(task.Event{Kind: kind, Params: s.masker.MaskJSON(params)})
 }
 
 // step tells that a step began or ended.
