@@ -84,15 +84,11 @@ func (p *pump) sendFull(now time.Time) {
 
 // sendDue sends everything; a line without an end is continued.
 func (p *pump) sendDue(now time.Time) {
-	n := p.lines()
-	if n == p.n {
-		p.send(n, false, now)
-		return
-	}
-	if n = wholeRunes(p.buf[:p.n]); n == 0 {
+	n := wholeRunes(p.buf[:p.n])
+	if n == 0 {
 		n = p.n // the rest of the character has not come in time
 	}
-	p.send(n, true, now)
+	p.send(n, n != p.lines(), now)
 }
 
 // send makes a frame of the first n bytes.

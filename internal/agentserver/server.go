@@ -59,10 +59,13 @@ type Server struct {
 	began     time.Time
 	upMs      float64 // from the beginning to New
 
-	life context.Context //nolint:containedctx // of the session, which outlives the call that starts it
+	life context.Context // of the session, which outlives the call that starts it; set by Serve
 	kill context.CancelFunc
 	stop chan struct{}
 	once sync.Once
+
+	killed   chan struct{}
+	killOnce sync.Once
 }
 
 // New returns a server that serves nobody yet.
@@ -82,9 +85,8 @@ func New(c Config) *Server {
 	}
 	s := &Server{
 		boot: c.Boot, starter: c.Starter, self: c.Self, env: environ(c.Boot), log: c.Log,
-		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}),
+		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}), killed: make(chan struct{}),
 	}
-	s.life, s.kill = context.WithCancel(context.Background())
 	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, journal: s.journal}
 	s.session = newSession(host, c.Drivers)
 	s.http = newSurface(s)
@@ -115,7 +117,7 @@ func (s *Server) Stop() { s.once.Do(func() { close(s.stop) }) }
 // Kill makes Serve return without its courtesies: what the host has not taken yet is
 // lost, as when a sandbox is destroyed around its server.
 func (s *Server) Kill() {
-	s.kill()
+	s.killOnce.Do(func() { close(s.killed) })
 	s.Stop()
 }
 
@@ -129,8 +131,19 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	inner, hangUp := context.WithCancel(context.WithoutCancel(ctx)) // the host is heard to the end
 	defer hangUp()
+	s.life, s.kill = context.WithCancel(inner)
+	defer s.kill()
+	s.upMs = ms(time.Since(s.began)) // before anybody can ask for it
+	s.log.Info("serving", "boot_ms", s.upMs, "port", s.boot.HTTPPort)
 	var serving sync.WaitGroup
 	var failed error
+	serving.Go(func() {
+		select {
+		case <-s.killed:
+			s.kill()
+		case <-inner.Done():
+		}
+	})
 	serving.Go(func() {
 		if err := s.link.Serve(inner, ln); inner.Err() == nil {
 			failed = fmt.Errorf("serve the link: %w", err)
@@ -138,8 +151,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 	})
 	serving.Go(func() { s.http.serve(inner, public) })
-	s.upMs = ms(time.Since(s.began))
-	s.log.Info("serving", "boot_ms", s.upMs, "port", s.boot.HTTPPort)
 
 	select {
 	case <-ctx.Done():

@@ -49,7 +49,7 @@ func Extract(ctx context.Context, r io.Reader, dir string, limits Limits) error 
 }
 
 type extraction struct {
-	ctx  context.Context //nolint:containedctx // one call's state: it does not outlive Extract
+	ctx  context.Context // one call's state: it does not outlive Extract
 	root *os.Root
 	in   *tar.Reader
 	left Limits

@@ -19,11 +19,7 @@ import (
 func jailCommands(table map[string]command) {
 	table["serve"] = serveContainer
 	table[plan.ArgInit] = serveInit
-	table[plan.ArgStage] = stage
 }
-
-// stage becomes a process of the agent; it returns only when that failed.
-func stage(_ context.Context, p Process, args []string) int { return jail.Stage(args, p.Env) }
 
 // serveInit is PID 1 of a sandbox of provider `local`. It must not use os/signal: the
 // jail has given every signal its default action, which the kernel keeps from PID 1.
