@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -210,23 +211,8 @@ func archive(l *lab) {
 		l.Fatal(dir)
 	}
 	defer l.shell(c, "rm -rf "+dir)
-	content := bytes.Repeat([]byte("content "), 200_000)
-	var in bytes.Buffer
-	w := tar.NewWriter(&in)
-	for _, h := range []tar.Header{
-		{Name: "sub/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "sub/file", Typeflag: tar.TypeReg, Mode: 0o640, Size: int64(len(content))},
-		{Name: "sub/link", Typeflag: tar.TypeSymlink, Linkname: "file"},
-	} {
-		if err := w.WriteHeader(&h); err != nil {
-			l.Fatal(err)
-		}
-		if h.Typeflag == tar.TypeReg {
-			_, _ = w.Write(content)
-		}
-	}
-	_ = w.Close()
-	if err := c.ArchiveIn(l.context(), dir+"/in", &in); err != nil {
+	in := sampleArchive(l)
+	if err := c.ArchiveIn(l.context(), dir+"/in", in); err != nil {
 		l.Fatalf("in: %v", err)
 	}
 	l.want(c, "wc -c < "+dir+"/in/sub/link", "1600000")
@@ -243,7 +229,7 @@ func archive(l *lab) {
 		if err != nil {
 			l.Fatal(err)
 		}
-		names[strings.TrimSuffix(h.Name[strings.LastIndexByte(strings.TrimSuffix(h.Name, "/"), '/')+1:], "/")] = true
+		names[path.Base(h.Name)] = true
 	}
 	if !names["file"] || !names["link"] || !names["sub"] {
 		l.Errorf("archive holds %v", names)
@@ -251,4 +237,28 @@ func archive(l *lab) {
 	if err := c.ArchiveOut(l.context(), dir+"/none", io.Discard); err == nil {
 		l.Error("archive of nothing")
 	}
+}
+
+// sampleArchive holds a directory, a file of 1,600,000 bytes and a link to it.
+func sampleArchive(l *lab) io.Reader {
+	l.Helper()
+	content := bytes.Repeat([]byte("content "), 200_000)
+	in := new(bytes.Buffer)
+	w := tar.NewWriter(in)
+	for _, h := range []tar.Header{
+		{Name: "sub/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "sub/file", Typeflag: tar.TypeReg, Mode: 0o640, Size: int64(len(content))},
+		{Name: "sub/link", Typeflag: tar.TypeSymlink, Linkname: "file"},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			l.Fatal(err)
+		}
+		if h.Typeflag == tar.TypeReg {
+			_, _ = w.Write(content)
+		}
+	}
+	if err := w.Close(); err != nil {
+		l.Fatal(err)
+	}
+	return in
 }
