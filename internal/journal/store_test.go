@@ -337,3 +337,19 @@ func grep(t *testing.T, dir string, needle []byte, want bool) {
 		t.Errorf("found in%s, want found: %t", found, want)
 	}
 }
+
+// BenchmarkRun is what the journal costs a run of seven steps.
+func BenchmarkRun(b *testing.B) {
+	s, ctx := openStore(b, b.TempDir()), b.Context()
+	for b.Loop() {
+		rec := newRun(b, s)
+		run := rec.Spec.Run
+		_, err := s.Claim(ctx, run, "", "me")
+		must(b, errors.Join(err, s.Begin(ctx, run), s.SetSandbox(ctx, run, "box")))
+		for _, step := range []string{"context", "token", "sandbox", "clone", "agent", "follow", "cleanup"} {
+			_, _, err := s.Step(ctx, run, step, "hash")
+			must(b, errors.Join(err, s.StepDone(ctx, run, step, "hash", []byte("{}"))))
+		}
+		must(b, s.Finish(ctx, run, result(rec, task.StateCompleted)))
+	}
+}

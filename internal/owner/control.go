@@ -2,6 +2,7 @@ package owner
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -20,6 +22,8 @@ const (
 	maxLine = 64 << 10
 	// requestBound is how long a peer may take to say what it wants.
 	requestBound = 10 * time.Second
+	// acceptPause is the wait after a connection could not be accepted.
+	acceptPause = 50 * time.Millisecond
 )
 
 // Request is the first line of a control connection.
@@ -69,20 +73,30 @@ func (o *Owner) Serve(ctx context.Context, handlers map[string]Handler, ready fu
 			}
 			return nil
 		case err != nil && isTemporary(err):
-			continue
+			pause(ctx)
 		case err != nil:
 			_ = l.Close() // it is broken anyway
 			return fileError("Serve", "accept a control connection", err)
+		default:
+			all.Go(func() { serve(ctx, handlers, conn) })
 		}
-		all.Go(func() { serve(ctx, handlers, conn) })
 	}
 }
 
-// isTemporary reports whether the next Accept may succeed: the peer went away before
-// it was accepted.
+// isTemporary reports whether a later Accept may succeed: the peer went away before
+// it was accepted, or this process has too many files open just now.
 func isTemporary(err error) bool {
-	var ne net.Error
-	return errors.As(err, &ne) && ne.Timeout()
+	return errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// pause waits a little, so that a fault that stays does not take a whole processor.
+func pause(ctx context.Context) {
+	t := time.NewTimer(acceptPause)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }
 
 func serve(ctx context.Context, handlers map[string]Handler, conn net.Conn) {
@@ -196,22 +210,19 @@ func Dial(ctx context.Context, dir, id string, req Request) (net.Conn, error) {
 }
 
 func ask(conn net.Conn, req Request) (net.Conn, error) {
-	if err := writeLine(conn, req); err != nil {
-		return nil, unavailable(err)
-	}
+	// Who refuses everything from this user does not wait for what it wants: the
+	// write may fail, and the answer is there nevertheless.
+	errWrite := writeLine(conn, req)
 	r := bufio.NewReaderSize(conn, 4096)
 	var rep reply
 	if err := readLine(r, &rep); err != nil {
-		return nil, unavailable(err)
+		return nil, errs.New("owner.Dial", errs.Unavailable, "run the command again",
+			"the owner of the run did not answer: %w", cmp.Or(errWrite, err))
 	}
 	if !rep.OK {
 		return nil, errs.New("owner.Dial", rep.Kind, rep.Hint, "%s", rep.Error)
 	}
 	return &buffered{Conn: conn, r: r}, nil
-}
-
-func unavailable(err error) error {
-	return errs.New("owner.Dial", errs.Unavailable, "run the command again", "the owner of the run did not answer: %w", err)
 }
 
 // buffered is a connection of which a little was read ahead.

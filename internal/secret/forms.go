@@ -57,11 +57,7 @@ func base64Forms(value string) []string {
 		whole := enc.EncodeToString([]byte(value))
 		all = append(all, whole, strings.TrimRight(whole, "="))
 		for _, width := range []int{76, 64} {
-			for rest := whole; len(whole) > width && rest != ""; {
-				n := min(width, len(rest))
-				all = append(all, rest[:n])
-				rest = rest[n:]
-			}
+			all = append(all, wrapped(whole[:8*len(value)/6], width)...)
 		}
 		for before := range 3 {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
@@ -71,6 +67,18 @@ func base64Forms(value string) []string {
 		}
 	}
 	return all
+}
+
+// wrapped cuts text into lines.
+func wrapped(text string, width int) []string {
+	if len(text) <= width {
+		return nil
+	}
+	var lines []string
+	for ; len(text) > width; text = text[width:] {
+		lines = append(lines, text[:width])
+	}
+	return append(lines, text)
 }
 
 // jsonForms returns the ways in which a value is written inside a JSON string: with

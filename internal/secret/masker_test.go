@@ -56,6 +56,28 @@ func TestMaskerMasks(t *testing.T) {
 	}
 }
 
+// TestEveryLineOfWrappedBase64IsMasked: base64(1) wraps at 76 columns, and echo adds a
+// line end to what it encodes.
+func TestEveryLineOfWrappedBase64IsMasked(t *testing.T) {
+	key := pem + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n", 5)
+	m := NewMasker(key)
+	for _, width := range []int{64, 76} {
+		for _, value := range []string{key, strings.TrimSpace(key), key + "\n"} {
+			text := base64.StdEncoding.EncodeToString([]byte(value))
+			var lines strings.Builder
+			for ; len(text) > width; text = text[width:] {
+				lines.WriteString(text[:width] + "\n")
+			}
+			lines.WriteString(text + "\n")
+			for line := range strings.Lines(m.MaskString(lines.String())) {
+				if left := strings.Trim(strings.ReplaceAll(line, Hidden, ""), "\n="); len(left) > 4 {
+					t.Errorf("width %d: %q is left", width, left)
+				}
+			}
+		}
+	}
+}
+
 func TestMaskerMasksHeaders(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"curl":             {"> Authorization: Bearer abc.def.ghi\r\n> Host: x\r\n", "> Authorization: Bearer [hidden]\r\n> Host: x\r\n"},
