@@ -138,7 +138,8 @@ func contentsOnly(name string) bool {
 	return strings.HasSuffix(filepath.ToSlash(name), "/.")
 }
 
-// copyOut brings from, in the sandbox, to a place on this machine.
+// copyOut brings from, in the sandbox, to a place on this machine. What is not there
+// yet is made under another name first: what is refused or broken off leaves nothing.
 func copyOut(ctx context.Context, box agent.Remote, from, to string) error {
 	info, err := os.Stat(to)
 	switch {
@@ -146,26 +147,26 @@ func copyOut(ctx context.Context, box agent.Remote, from, to string) error {
 		return receive(ctx, box, from, to)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
-	case err != nil && os.IsPathSeparator(to[len(to)-1]) || contentsOnly(from):
-		if err := os.MkdirAll(to, 0o755); err != nil {
-			return err
-		}
-		return receive(ctx, box, from, to)
 	}
 	parent := filepath.Dir(filepath.Clean(to))
 	if _, err := os.Stat(parent); err != nil {
 		return errs.New("cli.cp", errs.NotFound, "", "the directory of the destination: %w", err)
 	}
-	// Under another name first: what is refused or broken off leaves nothing there.
 	tmp, err := os.MkdirTemp(parent, ".insightscli-cp-*")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(tmp) }() // ours, and empty if all went well
+	defer func() { _ = os.RemoveAll(tmp) }() // ours, and gone or empty if all went well
 	if err := receive(ctx, box, from, tmp); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(tmp, path.Base(path.Clean(from))), filepath.Clean(to))
+	if !contentsOnly(from) && !os.IsPathSeparator(to[len(to)-1]) {
+		return os.Rename(filepath.Join(tmp, path.Base(path.Clean(from))), filepath.Clean(to))
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil { // a directory like any other
+		return err
+	}
+	return os.Rename(tmp, filepath.Clean(to))
 }
 
 // receive extracts what the sandbox sends into a directory, which it cannot leave.
@@ -207,8 +208,11 @@ func copyIn(ctx context.Context, box agent.Remote, from, to string) error {
 	case isDir || strings.HasSuffix(to, "/"):
 		return send(ctx, box, path.Clean(to), func(w io.Writer) error { return archive.Write(ctx, w, from) })
 	case info.IsDir():
-		return send(ctx, box, path.Clean(to), func(w io.Writer) error {
-			return archive.Write(ctx, w, from+string(filepath.Separator)+".")
+		if contentsOnly(from) {
+			return send(ctx, box, path.Clean(to), func(w io.Writer) error { return archive.Write(ctx, w, from) })
+		}
+		return send(ctx, box, path.Dir(path.Clean(to)), func(w io.Writer) error {
+			return writeTreeAs(ctx, w, from, path.Base(path.Clean(to)))
 		})
 	case !info.Mode().IsRegular():
 		return errs.New("cli.cp", errs.Conflict, "give a directory as the destination", "%q is not a file or directory", from)
@@ -239,6 +243,51 @@ func send(ctx context.Context, box agent.Remote, dir string, write func(io.Write
 	if own := <-written; own != nil && !errors.Is(own, io.ErrClosedPipe) {
 		return own // why the stream broke off
 	}
+	return err
+}
+
+// writeTreeAs writes a directory as a tar stream, under another name.
+func writeTreeAs(ctx context.Context, w io.Writer, dir, name string) error {
+	r, plain := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := archive.Write(ctx, plain, dir)
+		_ = plain.CloseWithError(err) // never fails; nil is the end
+		written <- err
+	}()
+	err := renameEntries(w, r, name)
+	_ = r.CloseWithError(io.ErrClosedPipe) // never fails
+	if own := <-written; own != nil && !errors.Is(own, io.ErrClosedPipe) {
+		return own
+	}
+	return err
+}
+
+// renameEntries copies a tar stream with another first element in all its names.
+func renameEntries(w io.Writer, r io.Reader, name string) error {
+	in, out := tar.NewReader(r), tar.NewWriter(w)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return errors.Join(out.Close(), drain(r))
+		}
+		if err != nil {
+			return err
+		}
+		_, rest, _ := strings.Cut(h.Name, "/")
+		h.Name = name + "/" + rest
+		if err := out.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, in); err != nil {
+			return err
+		}
+	}
+}
+
+// drain reads to the end, so that a writer does not see a broken pipe.
+func drain(r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
 	return err
 }
 

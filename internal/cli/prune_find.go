@@ -165,16 +165,24 @@ func (p *pruning) findSandboxes(ctx context.Context, name string) error {
 			remove: func(ctx context.Context) error {
 				box, err := provider.Open(ctx, info.ID)
 				if errors.Is(err, sandbox.ErrNotFound) {
-					return nil
+					return p.letGo(ctx, run)
 				}
 				if err != nil {
 					return err
 				}
-				return box.Destroy(ctx)
+				return errors.Join(box.Destroy(ctx), p.letGo(ctx, run))
 			},
 		})
 	}
 	return nil
+}
+
+// letGo drops what a run kept for the sake of its sandbox.
+func (p *pruning) letGo(ctx context.Context, run task.ID) error {
+	if !run.Valid() {
+		return nil
+	}
+	return errors.Join(p.store.EraseSecrets(ctx, run), p.tokens.Revoke(ctx, run), p.repos.Release(ctx, run))
 }
 
 func (p *pruning) findAllLent(ctx context.Context) error {
@@ -337,7 +345,10 @@ func (p *pruning) findCaches() {
 		remove: func(ctx context.Context) error {
 			return repo.New(repo.Options{Dir: p.dir, MaxCheckouts: 1}).Sweep(ctx, func(run task.ID) bool {
 				rec, err := p.store.Run(ctx, run)
-				return err == nil && !rec.State.Terminal() || err != nil && !errors.Is(err, journal.ErrNotFound)
+				if err != nil {
+					return !errors.Is(err, journal.ErrNotFound)
+				}
+				return !rec.State.Terminal() || kept(rec)
 			})
 		},
 	})

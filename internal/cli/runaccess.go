@@ -178,7 +178,7 @@ func (s *state) enterKept(ctx context.Context, rec journal.Record) (agent.Remote
 		return agent.Remote{}, nil, err
 	}
 	if sealed[steps.SecretLinkKey] == nil {
-		return agent.Remote{}, nil, notLive(run, "it was kept, but its key was erased when the run ended")
+		return agent.Remote{}, nil, notLive(run, "the one that was kept is gone")
 	}
 	key, err := seal.Open(filepath.Join(s.dir, keyFile))
 	if err != nil {

@@ -9,8 +9,20 @@ import (
 	"github.com/Insights/insightscli/internal/task"
 )
 
+// SecretLinkKey is the name of the keys of a run's link. They are no secret of the
+// user's, and without them nobody could look into a sandbox that was kept.
+const SecretLinkKey = "insightscli.link"
+
+// EraseSecrets erases what Finish has left: the sandbox of the run is gone.
+func (s *Store) EraseSecrets(ctx context.Context, run task.ID) error {
+	_, err := s.exec(ctx, "EraseSecrets", "erase secrets", `
+		DELETE FROM secrets WHERE run = ? AND run NOT IN (SELECT id FROM runs WHERE state IN (?, ?))`,
+		run, task.StateQueued, task.StateInProgress)
+	return err
+}
+
 // Secrets returns the sealed values of a run, by name. It is empty once the run is
-// over.
+// over, but for the key of a sandbox that stays.
 func (s *Store) Secrets(ctx context.Context, run task.ID) (map[string][]byte, error) {
 	sealed, err := s.secrets(ctx, run)
 	return sealed, dberr.Wrap("journal.Secrets", "read secrets", err)

@@ -111,8 +111,9 @@ func (s *Store) SetSandbox(ctx context.Context, run task.ID, id string) error {
 	return notFound("SetSandbox", string(run))
 }
 
-// Finish writes how a run ended and erases its secrets, in one transaction. The
-// first result stays: another Finish changes nothing and is no error.
+// Finish writes how a run ended and erases its secrets, in one transaction; where a
+// sandbox stays the key of its link does, until EraseSecrets. The first result stays:
+// another Finish changes nothing and is no error.
 func (s *Store) Finish(ctx context.Context, run task.ID, res task.Result) error {
 	if !res.State.Terminal() {
 		return errs.New("journal.Finish", errs.Internal, "", "finish run %s: state %q is not an end", run.Short(), res.State)
@@ -139,7 +140,8 @@ func (s *Store) Finish(ctx context.Context, run task.ID, res task.Result) error 
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM secrets WHERE run = ?`, run)
+		_, err = tx.ExecContext(ctx, `DELETE FROM secrets WHERE run = ? AND NOT (name = ? AND ?)`,
+			run, SecretLinkKey, res.Sandbox != "")
 		return err
 	})
 }

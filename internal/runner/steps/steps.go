@@ -19,6 +19,7 @@ import (
 	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/image"
+	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/link"
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/sandbox"
@@ -28,7 +29,7 @@ import (
 
 // Names of the secrets that the steps themselves put beside the user's.
 const (
-	SecretLinkKey = "insightscli.link" // the run's link keys
+	SecretLinkKey = journal.SecretLinkKey // the run's link keys
 	SecretToken   = "insightscli.token"
 )
 
