@@ -26,13 +26,15 @@ const RefPrefix = "refs/insights/"
 // the working tree as it is now, on top of the agent's own commits where those
 // descend from the base. It lies in BareDir afterwards and, for a repository on
 // this machine, under refs/insights/<run> in that repository too. Commit is empty
-// when nothing was changed. A mounted repository holds its changes itself.
+// when nothing was changed. A mounted repository holds its changes itself: it is
+// only looked over for what the sandbox may have planted, and Error tells of it.
 //
 // The sandbox's git is not trusted: what it sends is bounded, checked object by
 // object, and committed again here. Capture may be repeated.
 func (c *Cache) Capture(ctx context.Context, in Execer, p Prepared) (task.RepoResult, error) {
 	res := task.RepoResult{Org: p.Repo.Org, Name: p.Repo.Name, Base: p.Base}
 	if p.Method == methodMount {
+		res.Error = inspectMount(p)
 		return res, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, captureBound, fmt.Errorf("the sandbox took longer than %s", captureBound))

@@ -141,11 +141,17 @@ func TestMergesAndGarbageCollectionInTheSandbox(t *testing.T) {
 // E4: however the agent left the repository, its files come out.
 func TestBrokenRepositoryInTheSandbox(t *testing.T) {
 	for name, breakIt := range map[string]func(t *testing.T, dir string) error{
-		"removed":    func(_ *testing.T, dir string) error { return os.RemoveAll(filepath.Join(dir, ".git")) },
-		"no index":   func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, ".git/index")) },
-		"bad index":  func(_ *testing.T, dir string) error { return os.WriteFile(filepath.Join(dir, ".git/index"), []byte("x"), 0o600) },
-		"bad head":   func(_ *testing.T, dir string) error { return os.WriteFile(filepath.Join(dir, ".git/HEAD"), []byte("x"), 0o600) },
-		"bad config": func(_ *testing.T, dir string) error { return os.WriteFile(filepath.Join(dir, ".git/config"), []byte("[x"), 0o600) },
+		"removed":  func(_ *testing.T, dir string) error { return os.RemoveAll(filepath.Join(dir, ".git")) },
+		"no index": func(_ *testing.T, dir string) error { return os.Remove(filepath.Join(dir, ".git/index")) },
+		"bad index": func(_ *testing.T, dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".git/index"), []byte("x"), 0o600)
+		},
+		"bad head": func(_ *testing.T, dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".git/HEAD"), []byte("x"), 0o600)
+		},
+		"bad config": func(_ *testing.T, dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".git/config"), []byte("[x"), 0o600)
+		},
 		"no objects": func(_ *testing.T, dir string) error { return os.RemoveAll(filepath.Join(dir, ".git/objects")) },
 		"started anew": func(t *testing.T, dir string) error {
 			if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {

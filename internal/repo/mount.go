@@ -2,10 +2,12 @@ package repo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -37,6 +39,12 @@ func (c *Cache) prepareMount(_ context.Context, s *source, p Prepared, o Prepare
 		return p, err
 	}
 	p.Method, p.Origin = methodMount, s.commonDir
+	var err error
+	if p.Submodules, err = gitlinks(filepath.Join(s.gitDir, "index")); err != nil && !o.TrustMount {
+		return p, errs.New("repo.Prepare", errs.Usage, "leave out --mount, or accept it with --trust-mount",
+			"the mounted repository %q cannot be watched over: %w", s.top, err)
+	}
+	p.Notices = append(p.Notices, fmt.Sprintf("do not run git in %s before the run is over: the sandbox can change the repository", s.top))
 	target := p.Repo.Dir()
 	bind := func(rel string, readOnly bool) {
 		p.Mounts = append(p.Mounts, sandbox.Mount{Kind: sandbox.MountBind, ReadOnly: readOnly,
@@ -69,6 +77,60 @@ func (c *Cache) prepareMount(_ context.Context, s *source, p Prepared, o Prepare
 		p.Mounts = append(p.Mounts, sandbox.Mount{Kind: sandbox.MountBind, ReadOnly: true, Source: alt, Target: to})
 	}
 	return p, nil
+}
+
+// inspectMount looks, without git, for what a sandbox can plant in a mounted
+// repository although its configuration is protected: git believes a file
+// commondir, and runs git in every submodule that the index names, with that one's
+// own configuration. The first is removed, because no main working tree has it; the
+// second the user is told about. It returns "" when there is nothing to tell.
+func inspectMount(p Prepared) string {
+	var found []string
+	if err := os.Remove(filepath.Join(p.Origin, "commondir")); err == nil {
+		found = append(found, "the sandbox redirected .git by a file commondir, which was removed")
+	}
+	links, err := gitlinks(filepath.Join(p.Origin, "index"))
+	if err != nil {
+		found = append(found, "the index that the sandbox left cannot be read")
+	}
+	for _, name := range links {
+		if !slices.Contains(p.Submodules, name) {
+			found = append(found, fmt.Sprintf("the sandbox added a repository at %q: look at its configuration before you run git here", name))
+		}
+	}
+	if len(found) > 5 {
+		found = append(found[:5], fmt.Sprintf("and %d more", len(found)-5))
+	}
+	return strings.Join(found, "; ")
+}
+
+// maxIndex bounds the index of a mounted repository that is read back.
+const maxIndex = 512 << 20
+
+// gitlinks lists the submodules that an index names.
+func gitlinks(index string) ([]string, error) {
+	fi, err := os.Lstat(index)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxIndex {
+		return nil, fmt.Errorf("read index: not a file of ours")
+	}
+	raw, err := os.ReadFile(index)
+	if err != nil {
+		return nil, fmt.Errorf("read index: %w", err)
+	}
+	entries, err := readIndex(raw)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if e.mode&modeMask == modeGitlink {
+			out = append(out, e.path)
+		}
+	}
+	return out, nil
 }
 
 // unprotectable tells why binding files read-only is not enough for a repository:

@@ -40,7 +40,9 @@ type Prepared struct {
 
 	Origin  string   `json:"origin"`  // git directory of the source on this machine
 	Objects []string `json:"objects"` // object directories, as the sandbox sees them
-	Notices []string `json:"notices,omitempty"`
+	// Submodules are those a mounted repository had before.
+	Submodules []string `json:"submodules,omitempty"`
+	Notices    []string `json:"notices,omitempty"`
 }
 
 // Methods of Prepared.

@@ -58,11 +58,11 @@ func (c *Cache) describe(ctx context.Context, s *source, dir string) (*source, e
 	if err := c.discover(ctx, s, dir); err != nil {
 		return nil, err
 	}
-	raw, err := c.git.text(ctx, s.call("config", "-z", "--list"))
+	raw, err := c.git.text(ctx, s.call("config", "-z", "--list", "--show-scope"))
 	if err != nil {
 		return nil, fmt.Errorf("read the repository's configuration: %w", err)
 	}
-	s.config = parseConfig(raw)
+	s.config = parseConfig(ownScopes(raw))
 	s.objects, err = objectDirs(filepath.Join(s.commonDir, "objects"))
 	return s, err
 }
@@ -131,6 +131,19 @@ func (c *Cache) globalConfig(ctx context.Context) map[string]string {
 		return map[string]string{}
 	}
 	return parseConfig(raw)
+}
+
+// ownScopes takes the scopes off the output of `git config -z --list --show-scope`,
+// and our own -c settings with them.
+func ownScopes(raw string) string {
+	f := strings.Split(raw, "\x00")
+	var out []string
+	for i := 0; i+1 < len(f); i += 2 {
+		if f[i] == "local" || f[i] == "worktree" {
+			out = append(out, f[i+1])
+		}
+	}
+	return strings.Join(out, "\x00")
 }
 
 // parseConfig reads the output of `git config -z --list`. The values of
