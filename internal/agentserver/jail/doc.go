@@ -1,20 +1,20 @@
 // Package jail is what the agent server does to the place it wakes up in before it
 // serves: it builds the sandbox of provider `local` around itself ([Init]), gives
 // up what a container engine left it ([Container]), and starts every process of
-// the agent behind one more wall ([Jail.Start], [Stage]). It runs inside the
-// sandbox only, as a static binary without cgo: dropping capabilities in every
-// thread needs the Go runtime to own them all.
+// the agent behind one more wall ([Jail.Starter]). It runs inside the sandbox only,
+// as a static binary without cgo: dropping capabilities in every thread needs the
+// Go runtime to own them all.
 //
 // # Order
 //
 // The order is the tried one and most of it is forced. The network comes before
-// the root, because its sysctls are written through the host's /proc. A new proc
-// can be mounted only while a fully visible one is there, so before the old root
-// goes. The one recursive read-only call comes after all mounts that shall be
-// read-only and before those that must not be. Capabilities go last; after them
-// PID 1 is undumpable and has raw default signal actions, so that the kernel drops
-// what an agent of the same uid sends it. From then on os/signal must not be used
-// in PID 1, and a nil dereference ends the sandbox.
+// the old root goes, because its sysctls are written through the host's /proc; so
+// does the new proc, which can be mounted only while a fully visible one is there.
+// The one recursive read-only call comes after all mounts that shall be read-only
+// and before those that must not be. Capabilities go last; after them PID 1 is
+// undumpable and has raw default signal actions, so that the kernel drops what an
+// agent of the same uid sends it. From then on os/signal must not be used in PID 1,
+// and a nil dereference ends the sandbox.
 //
 // # Walls
 //

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -25,19 +24,10 @@ func Init() (*Jail, error) {
 }
 
 func initialise() (*Jail, error) {
-	// Namespaces are entered already, but mounts look at the thread's root and
-	// working directory, which threads share; only set-up that is per thread
-	// (fsuid) would go astray. The lock keeps the order of events readable to
-	// strace, and costs nothing.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	unix.Umask(0)
 	job, err := readJob(os.NewFile(plan.JobFD, "job"))
 	if err != nil {
 		return nil, step(plan.StepJob, err)
-	}
-	if err := network(); err != nil {
-		return nil, err
 	}
 	b := rootBuilder{Plan: job.Plan}
 	if err := b.build(); err != nil || job.Plan.Probe {
@@ -81,19 +71,12 @@ func finish(job plan.Job) (*Jail, error) {
 }
 
 // surrender gives up what PID 1 needs no more. The bounding set is emptied in the
-// stage: a new user namespace starts with a full one whatever is dropped here, and
-// here each drop stops the world.
+// stage, where no_new_privs is set too: a new user namespace starts with a full
+// bounding set whatever is dropped here, and here each call stops the world.
 func surrender(p plan.Plan) error {
-	mask := uint32(0)
-	if !p.OneUID {
-		// The host user's groups (docker, disk) must not reach the agent.
-		if err := syscall.Setgroups(nil); err != nil {
-			return os.NewSyscallError("setgroups", err)
-		}
-		mask = kept
-	}
-	if err := noNewPrivs(); err != nil {
-		return err
+	mask := uint32(kept)
+	if p.OneUID {
+		mask = 0
 	}
 	if err := setCaps(mask); err != nil {
 		return err

@@ -19,8 +19,5 @@ func Init() (*Jail, error) { return nil, errLinux }
 // Container is for Linux only.
 func Container() (*Jail, error) { return nil, errLinux }
 
-// Stage is for Linux only.
-func Stage(_, _ []string) int { return 126 }
-
 // Starter is for Linux only.
 func (j *Jail) Starter(*proc.Reaper) proc.Starter { return nil }

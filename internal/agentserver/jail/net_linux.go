@@ -13,24 +13,24 @@ import (
 )
 
 // network brings up loopback, the only interface that a sandbox of `local` has, at
-// every network level. It runs before the root is replaced, because the sysctls of
-// the new network namespace are reached through the host's /proc/sys.
+// every network level. sys is the host's /proc/sys, where the sysctls of the new
+// network namespace are reached: it must run before the old root goes.
 //
 // A listener that captures connections (routes, nat rules, sockets) belongs here
 // too: this is the last place that has CAP_NET_ADMIN.
-func network() error {
+func network(sys string) error {
 	if err := loopbackUp(); err != nil {
 		return step(plan.StepNetwork, err)
 	}
 	// Without the first one the agent, which has no capability, cannot serve 80.
 	sysctls := [][2]string{
-		{"ipv4/ip_unprivileged_port_start", "0"},
-		{"ipv6/conf/all/disable_ipv6", "0"},
-		{"ipv6/conf/default/disable_ipv6", "0"},
-		{"ipv6/conf/lo/disable_ipv6", "0"},
+		{"/net/ipv4/ip_unprivileged_port_start", "0"},
+		{"/net/ipv6/conf/all/disable_ipv6", "0"},
+		{"/net/ipv6/conf/default/disable_ipv6", "0"},
+		{"/net/ipv6/conf/lo/disable_ipv6", "0"},
 	}
 	for _, s := range sysctls {
-		if err := setSysctl("/proc/sys/net/"+s[0], s[1]); err != nil {
+		if err := setSysctl(sys+s[0], s[1]); err != nil {
 			return step(plan.StepSysctl, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -16,18 +17,42 @@ import (
 // rootBuilder makes the new root. Its methods run in the order of build.
 type rootBuilder struct {
 	plan.Plan
-	made []string // where the host's files are mounted so far: nothing is created below
+
+	mu   sync.Mutex // guards made
+	made []string   // where the host's files are mounted so far: nothing is created below
 }
 
-// build replaces the root of this mount namespace.
+// build replaces the root of this mount namespace. Meanwhile the network is set up:
+// that, /etc and the rest of the system know nothing of each other, and /etc alone
+// takes as long as the two others.
 func (b *rootBuilder) build() error {
-	phases := []func() error{b.base, b.system, b.early, b.seal, b.proc}
+	phases := []func() error{b.base, b.parts, b.early, b.seal, b.proc}
 	if !b.Probe {
 		phases = append(phases, b.dev, b.private, b.late, b.link, b.leave)
 	}
 	for _, phase := range phases {
 		if err := phase(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// parts runs what is independent at the same time.
+func (b *rootBuilder) parts() error {
+	parts := []func() error{func() error { return network(oldRoot + "/proc/sys") }, b.system}
+	if !b.Probe {
+		parts = append(parts, b.etc)
+	}
+	failed := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
+		all.Go(func() { failed[i] = part() })
+	}
+	all.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err // the first, alone: it is the one to be explained
 		}
 	}
 	return nil
@@ -81,10 +106,7 @@ func (b *rootBuilder) system() error {
 			return err
 		}
 	}
-	if b.Probe {
-		return nil
-	}
-	return b.etc()
+	return nil
 }
 
 // show makes path of the host appear at the same place: links as they are, files
@@ -327,7 +349,9 @@ func (b *rootBuilder) bind(source, target string) error {
 	if err := bind(source, newRoot+target); err != nil {
 		return err
 	}
+	b.mu.Lock()
 	b.made = append(b.made, target)
+	b.mu.Unlock()
 	return nil
 }
 

@@ -2,7 +2,9 @@ package jail
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -12,9 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/Insights/insightscli/internal/agentserver/jail/plan"
 	"github.com/Insights/insightscli/internal/agentserver/proc"
-	"github.com/Insights/insightscli/internal/link/wire"
 )
 
 // walls say what stands between PID 1 and the agent.
@@ -49,8 +49,12 @@ func (s *starter) Start(ctx context.Context, spec proc.Spec) (*proc.Child, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(spec.Argv) == 0 {
-		return nil, proc.ExecError("", os.ErrNotExist)
+	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
+		return nil, proc.ExecError(`""`, os.ErrNotExist)
+	}
+	st, err := newStage(s.walls, spec)
+	if err != nil {
+		return nil, err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -62,80 +66,91 @@ func (s *starter) Start(ctx context.Context, spec proc.Spec) (*proc.Child, error
 		return nil, err
 	}
 	defer func() { _ = ours.Close() }()
-	files, err := descriptors(null, spec.Stdin, spec.Stdout, spec.Stderr, theirs)
+	fds, err := descriptors(null, spec.Stdin, spec.Stdout, spec.Stderr, theirs)
 	if err != nil {
 		return nil, errors.Join(err, theirs.Close())
 	}
-	argv := append([]string{"stage", plan.ArgStage, strconv.FormatUint(s.nproc, 10)}, spec.Argv...)
-	attr := &syscall.ProcAttr{Env: lastOnly(spec.Env), Dir: spec.Dir, Files: files, Sys: s.attributes(spec.TTY)}
-	child, err := s.reaper.Start(func() (int, error) { return s.fork(argv, attr) })
+	st.stdio, st.said = [3]uintptr(fds[:3]), fds[3]
+	child, err := s.reaper.Start(func() (int, error) { return s.fork(st) })
 	_ = theirs.Close()
 	if err != nil {
-		return nil, s.forkError(spec, err)
+		return nil, err
 	}
-	return started(child, ours, spec.Argv[0])
-}
-
-func (s *starter) attributes(tty bool) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{
-		Setsid: true, Setctty: tty,
-		Cloneflags:  unix.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: s.uid, HostID: s.uid, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: s.gid, HostID: s.gid, Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_SETPCAP}, // for the stage to empty the bounding set
-	}
-	if !s.oneUID {
-		attr.Credential = &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.gid), NoSetGroups: true}
-	}
-	return attr
+	return started(child, ours, spec)
 }
 
 // fork runs while this process is dumpable: at 0 the child's uid_map would belong
 // to root, and writing it be refused. The second user namespace of all that the
 // agent runs keeps the moment from being of use to it. The reaper makes forks one
 // at a time.
-func (s *starter) fork(argv []string, attr *syscall.ProcAttr) (int, error) {
+func (s *starter) fork(st *stage) (pid int, err error) {
 	if err := setDumpable(1); err != nil {
 		return 0, err
 	}
-	pid, err := syscall.ForkExec(wire.ServerPath, argv, attr)
-	if again := setDumpable(0); again != nil {
-		err = errors.Join(err, again)
+	defer func() { err = errors.Join(err, setDumpable(0)) }()
+	var mapped [2]int
+	if err := unix.Pipe2(mapped[:], unix.O_CLOEXEC); err != nil {
+		return 0, os.NewSyscallError("pipe2", err)
 	}
-	return pid, err
+	// Closing the writing end without a byte ends a child whose ids are not mapped.
+	defer func() { err = errors.Join(err, unix.Close(mapped[0]), unix.Close(mapped[1])) }()
+	st.mapped, st.mapper = uintptr(mapped[0]), uintptr(mapped[1])
+	syscall.ForkLock.Lock()
+	child, errno := st.clone()
+	syscall.ForkLock.Unlock()
+	if errno != 0 {
+		return 0, os.NewSyscallError("clone", errno)
+	}
+	if err := s.mapIDs(int(child)); err != nil {
+		return 0, err
+	}
+	_, err = unix.Write(mapped[1], []byte{1})
+	return int(child), err
 }
 
-// forkError tells a bad working directory from a fork that went wrong.
-func (s *starter) forkError(spec proc.Spec, err error) error {
-	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EACCES) {
-		return pathError("working directory", spec.Dir, err)
+// mapIDs shows the child the agent's uid and gid and no other.
+func (s *starter) mapIDs(pid int) error {
+	dir := "/proc/" + strconv.Itoa(pid)
+	for _, f := range [][2]string{
+		{"/setgroups", "deny"},
+		{"/uid_map", fmt.Sprintf("%d %d 1\n", s.uid, s.uid)},
+		{"/gid_map", fmt.Sprintf("%d %d 1\n", s.gid, s.gid)},
+	} {
+		fd, err := unix.Open(dir+f[0], unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return pathError("open", dir+f[0], err)
+		}
+		_, err = unix.Write(fd, []byte(f[1]))
+		if err = errors.Join(err, unix.Close(fd)); err != nil {
+			return pathError("write", dir+f[0], err)
+		}
 	}
-	return err
+	return nil
 }
 
-// started waits until the stage has become the program, or has said why not: one
-// line, the exit code and the reason.
-func started(child *proc.Child, said *os.File, name string) (*proc.Child, error) {
-	line, err := io.ReadAll(io.LimitReader(said, 4096))
-	if len(line) == 0 && err == nil {
+// started waits until the stage has become the program, or has said why not.
+func started(child *proc.Child, said io.Reader, spec proc.Spec) (*proc.Child, error) {
+	message := make([]byte, 8)
+	_, err := io.ReadFull(said, message)
+	if errors.Is(err, io.EOF) {
 		return child, nil
 	}
 	<-child.Done()
-	number, reason, _ := strings.Cut(string(line), " ")
-	errno, _ := strconv.Atoi(number)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case errno > 0:
-		return nil, proc.ExecError(name, syscall.Errno(errno))
-	case number == sayNotFound:
-		return nil, proc.ExecError(name, os.ErrNotExist)
 	}
-	return nil, errors.New(reason)
+	phase, errno := binary.NativeEndian.Uint32(message), syscall.Errno(binary.NativeEndian.Uint32(message[4:]))
+	switch phase {
+	case phaseProgram:
+		return nil, proc.ExecError(spec.Argv[0], errno)
+	case phaseDir:
+		return nil, pathError("working directory", spec.Dir, errno)
+	}
+	return nil, os.NewSyscallError("set up the agent's process", errno)
 }
 
-// lastOnly returns env with the last of each variable: the stage is a Go program,
-// and hands on the first of what is there twice.
+// lastOnly returns env with the last of each variable: programs disagree about what
+// counts when there are two.
 func lastOnly(env []string) []string {
 	seen := map[string]bool{}
 	var kept []string

@@ -48,13 +48,8 @@ func commands() map[string]command {
 // Acts reports whether a program that was started under the name argv0 is to be the
 // agent server.
 func Acts(argv0 string) bool {
-	name := filepath.Base(argv0)
-	return name == filepath.Base(wire.ServerPath) || name == stageName
+	return filepath.Base(argv0) == filepath.Base(wire.ServerPath)
 }
-
-// stageName is the name under which the jail starts the step before an agent's
-// process.
-const stageName = "stage"
 
 // Drivers are the agents that this build can drive.
 func Drivers() map[string]agentserver.NewDriver {

@@ -153,6 +153,9 @@ func (c *clone) fork(server string, id identity, fds []uintptr) error {
 	}
 	if id.oneUID {
 		attr.Sys.AmbientCaps = initCaps()
+	} else {
+		// Without our supplementary groups (docker, disk), which the agent would get.
+		attr.Sys.Credential = &syscall.Credential{}
 	}
 	pid, err := syscall.ForkExec(server, []string{"insights-agent-server", plan.ArgInit}, attr)
 	if err != nil {

@@ -8,11 +8,9 @@ package plan
 
 import "encoding/json"
 
-// The words that make the agent-server binary one of its parts (its first argument).
-const (
-	ArgInit  = "init"  // PID 1 of a sandbox made by provider `local`
-	ArgStage = "stage" // the step between PID 1 and each process of the agent
-)
+// ArgInit is the word (the first argument) that makes the agent-server binary PID 1
+// of a sandbox made by provider `local`.
+const ArgInit = "init"
 
 // Descriptors that PID 1 inherits beside its standard ones.
 const (
