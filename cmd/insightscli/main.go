@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"os"
-	"path/filepath"
 
 	"github.com/Insights/insightscli/internal/agentserver/serverctl"
 	"github.com/Insights/insightscli/internal/cli"
@@ -12,7 +11,7 @@ import (
 )
 
 func main() {
-	if filepath.Base(os.Args[0]) == "insights-agent-server" { // mounted into a sandbox in its place
+	if serverctl.Acts(os.Args[0]) { // mounted into a sandbox in the agent server's place
 		os.Exit(serverctl.Main(context.Background(), serverctl.Process{
 			Args: os.Args, Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		}))

@@ -11,6 +11,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,8 +30,12 @@ type Process struct {
 }
 
 // forcedExit bounds what a command may still do after the second signal. It is a
-// backstop: commands that hold a sandbox bound themselves to two seconds.
-const forcedExit = 3 * time.Second
+// backstop: commands that hold a sandbox bound themselves to two seconds. slowStop is
+// how long the first signal may take before the user is told about a second.
+const (
+	forcedExit = 3 * time.Second
+	slowStop   = 300 * time.Millisecond
+)
 
 // Main runs one command and returns the exit code of the process. A context that
 // is cancelled by [Signals] asks the command to stop in order.
@@ -42,18 +47,25 @@ func (a *app) main(ctx context.Context) int {
 	root := newRootCmd(a)
 	root.SetArgs(a.process.Args)
 
-	type outcome struct {
-		cmd *cobra.Command
-		err error
-	}
 	done := make(chan outcome, 1)
 	go func() {
 		cmd, err := root.ExecuteContextC(ctx)
 		done <- outcome{cmd, errors.Join(err, a.close())}
 	}()
+	return a.attend(ctx, cancel, done)
+}
 
-	force, gone := a.process.Force, a.streams.Gone()
-	var late <-chan time.Time
+// outcome is how a command ended.
+type outcome struct {
+	cmd *cobra.Command
+	err error
+}
+
+// attend waits for the command's end, and meanwhile for the user's impatience and
+// for the reader of the output to go away.
+func (a *app) attend(ctx context.Context, cancel context.CancelCauseFunc, done <-chan outcome) int {
+	force, gone, canceled := a.process.Force, a.streams.Gone(), ctx.Done()
+	var slow, late <-chan time.Time
 	for {
 		select {
 		case o := <-done:
@@ -62,12 +74,22 @@ func (a *app) main(ctx context.Context) int {
 			// The runner tells by the kind that this is no failure.
 			cancel(errs.New("cli.Main", errs.Canceled, "", "%w", term.ErrGone))
 			gone = nil
+		case <-canceled:
+			canceled, slow = nil, time.After(slowStop)
+		case <-slow:
+			a.sayStopping(ctx)
 		case <-force:
-			late = time.After(forcedExit)
-			force = nil
+			force, slow, late = nil, nil, time.After(forcedExit)
 		case <-late:
 			return errs.KindOf(context.Cause(ctx)).Code()
 		}
+	}
+}
+
+// sayStopping tells somebody who waits after a first Ctrl-C what a second one does.
+func (a *app) sayStopping(ctx context.Context) {
+	if !errors.Is(context.Cause(ctx), term.ErrGone) && !wantsJSON(a.process.Args) {
+		fmt.Fprintln(a.streams.Err, "note: stopping; a second Ctrl-C does not wait")
 	}
 }
 

@@ -16,7 +16,19 @@ import (
 
 // TestMain lets scripts run this test binary as insightscli.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"insightscli": asProcess})
+	testscript.Main(tidy{m}, map[string]func(){"insightscli": asProcess})
+}
+
+// tidy removes what the tests share when they are over.
+type tidy struct{ m *testing.M }
+
+// Run implements testscript.TestingM.
+func (t tidy) Run() int {
+	code := t.m.Run()
+	if dir := programDir.Load(); dir != nil {
+		_ = os.RemoveAll(*dir) // a leftover in the temporary directory harms nothing
+	}
+	return code
 }
 
 // asProcess is cmd/insightscli's main.
@@ -38,17 +50,20 @@ func TestScript(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup: func(env *testscript.Env) error {
-			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("HOME", home)
-			env.Setenv("USERPROFILE", home)
-			env.Setenv("INSIGHTSCLI_STATE_DIR", filepath.Join(env.WorkDir, "state"))
-			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-			env.Setenv("LC_ALL", "C.UTF-8")
-			return os.MkdirAll(home, 0o700)
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exitsWith},
+		Setup:               scriptHome,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exitsWith},
 	})
+}
+
+// scriptHome keeps home and state of a script in its own directory.
+func scriptHome(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, "home")
+	env.Setenv("HOME", home)
+	env.Setenv("USERPROFILE", home)
+	env.Setenv("INSIGHTSCLI_STATE_DIR", filepath.Join(env.WorkDir, "state"))
+	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	env.Setenv("LC_ALL", "C.UTF-8")
+	return os.MkdirAll(home, 0o700)
 }
 
 // exitsWith runs a program and wants its exit code: exits CODE PROGRAM ARG…

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/Insights/insightscli/internal/testenv"
+)
+
+// programDir is the directory of the program that was built for the tests.
+var programDir atomic.Pointer[string]
+
+// program builds the program once, static, so that it can be its own agent server.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "insightscli-test-*")
+	if err != nil {
+		return "", err
+	}
+	programDir.Store(&dir)
+	bin := filepath.Join(dir, "insightscli")
+	build := exec.Command("go", "build", "-o", bin, "../../cmd/insightscli")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", errors.New(string(out))
+	}
+	return bin, os.Chmod(dir, 0o755) // the agent's uid runs it, too
+})
+
+// needSandbox returns the program, on a machine that can make local sandboxes.
+func needSandbox(t *testing.T) string {
+	t.Helper()
+	testenv.Need(t, "Linux", runtime.GOOS == "linux")
+	bin, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin, "run", "--provider=local", "--", "true")
+	cmd.Env = append(os.Environ(), "INSIGHTSCLI_STATE_DIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 5 {
+		testenv.Need(t, "local sandboxes: "+string(out), false)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return bin
+}
+
+// TestSandboxScript runs the scripts that make real sandboxes.
+func TestSandboxScript(t *testing.T) {
+	bin := needSandbox(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "sandbox"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("SANDBOX_PROVIDER", "local")
+			env.Setenv("PATH", filepath.Dir(bin)+string(os.PathListSeparator)+env.Getenv("PATH"))
+			return scriptHome(env)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exitsWith},
+	})
+}
+
+// A signal while the command works: the run is ended in order, the code says by
+// what, and nothing is left. The second one does not wait for a command that hears
+// none.
+func TestSignalEndsARun(t *testing.T) {
+	bin := needSandbox(t)
+	for name, tt := range map[string]struct {
+		script  string
+		signals []os.Signal
+		code    int
+	}{
+		"interrupt":       {"echo ready; sleep 60", []os.Signal{os.Interrupt}, 130},
+		"terminate":       {"echo ready; sleep 60", []os.Signal{syscall.SIGTERM}, 143},
+		"interrupt twice": {"trap '' INT TERM; echo ready; sleep 60; sleep 60", []os.Signal{os.Interrupt, os.Interrupt}, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := t.TempDir()
+			cmd := exec.CommandContext(t.Context(), bin, "run", "--provider=local", "--", "sh", "-c", tt.script)
+			cmd.Env = append(os.Environ(), "INSIGHTSCLI_STATE_DIR="+state)
+			out, in, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stdout, cmd.Stderr = in, in
+			if err := errors.Join(cmd.Start(), in.Close()); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(out)
+			waitFor(t, lines, "ready")
+			for i, s := range tt.signals {
+				if i > 0 { // two that come at once are one
+					waitFor(t, lines, "note: stopping; a second Ctrl-C does not wait")
+				}
+				if err := cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rest, _ := io.ReadAll(lines)
+			var exit *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != tt.code || strings.Contains(string(rest), "error") {
+				t.Errorf("%v, want %d: %s", err, tt.code, rest)
+			}
+			if left, err := os.ReadDir(filepath.Join(state, "run")); err != nil || len(left) > 0 {
+				t.Errorf("left behind %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// waitFor reads lines until one is want.
+func waitFor(t *testing.T, lines *bufio.Reader, want string) {
+	t.Helper()
+	for {
+		line, err := lines.ReadString('\n')
+		if strings.TrimSuffix(line, "\n") == want {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%v before %q", err, want)
+		}
+	}
+}
