@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -132,5 +133,76 @@ func verify(t *testing.T, s *Store, said []string) {
 		if rec.State != task.StateCompleted || rec.Result == nil {
 			t.Errorf("run %s is %s", run.Short(), rec.State)
 		}
+	}
+}
+
+// claim is a process that claims every run there is, as soon as its standard input
+// ends, and prints those that it got.
+func claim(dir string) {
+	ctx := context.Background()
+	db, err := statedb.Open(ctx, dir)
+	check(err)
+	s := New(db.DB, db.Dir)
+	recs, err := s.Runs(ctx, Filter{})
+	check(err)
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	for _, rec := range recs {
+		ok, err := s.Claim(ctx, rec.Spec.Run, rec.Owner, fmt.Sprint(os.Getpid()))
+		check(err)
+		if ok {
+			fmt.Println(rec.Spec.Run)
+		}
+	}
+	check(db.Close())
+}
+
+// TestOneOfManyProcessesClaims lets several processes claim the same runs at once:
+// each run gets exactly one owner, and that one knows.
+func TestOneOfManyProcessesClaims(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	for range 30 {
+		newRun(t, s)
+	}
+	procs := make([]*exec.Cmd, 4)
+	gates, outs := make([]io.Closer, len(procs)), make([]*bufio.Reader, len(procs))
+	for i := range procs {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "JOURNAL_TEST_CLAIM="+dir)
+		in, err := cmd.StdinPipe()
+		must(t, err)
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		procs[i], gates[i], outs[i] = cmd, in, bufio.NewReader(out)
+		if line, err := outs[i].ReadString('\n'); line != "ready\n" {
+			t.Fatal(line, err)
+		}
+	}
+	for _, g := range gates {
+		must(t, g.Close())
+	}
+	owners := map[task.ID]string{}
+	for i, cmd := range procs {
+		said, err := io.ReadAll(outs[i])
+		must(t, err)
+		must(t, cmd.Wait())
+		for run := range strings.FieldsSeq(string(said)) {
+			if owners[task.ID(run)] != "" {
+				t.Errorf("run %s was given twice", run)
+			}
+			owners[task.ID(run)] = fmt.Sprint(cmd.Process.Pid)
+		}
+	}
+	recs, err := s.Runs(t.Context(), Filter{})
+	must(t, err)
+	for _, rec := range recs {
+		if rec.Owner == "" || rec.Owner != owners[rec.Spec.Run] {
+			t.Errorf("run %s belongs to %q, %q thinks", rec.Spec.Run.Short(), rec.Owner, owners[rec.Spec.Run])
+		}
+	}
+	if ok, err := s.Claim(t.Context(), recs[0].Spec.Run, "somebody else", "me"); ok || err != nil {
+		t.Errorf("claim from the wrong owner: %t, %v", ok, err)
 	}
 }

@@ -15,6 +15,10 @@ func TestMain(m *testing.M) {
 		work(dir)
 		os.Exit(0)
 	}
+	if dir := os.Getenv("JOURNAL_TEST_CLAIM"); dir != "" {
+		claim(dir)
+		os.Exit(0)
+	}
 	if dir := os.Getenv("JOURNAL_TEST_FILL"); dir != "" {
 		fill(dir)
 		os.Exit(0)

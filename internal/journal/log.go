@@ -23,7 +23,8 @@ const bufferSize = 1 << 20
 //
 // An event that Append took is durable after the next Sync that returned nil. When
 // the disk is full both fail, nothing that was taken is forgotten, and the next call
-// tries again.
+// of either tries again. When the disk has failed to sync what it was given, nothing
+// is taken any more: the kernel forgets what it could not write.
 type Log struct {
 	mu      sync.Mutex // guards everything but the syncing of f
 	f       *os.File
@@ -32,11 +33,12 @@ type Log struct {
 	seq     uint64
 	eventID uint64
 	closed  bool
+	failed  bool  // the last write failed: Append tries it again first
+	broken  error // of the first fsync that failed
 
 	syncing sync.Mutex // held during fsync, so that Append goes on meanwhile; guards what follows
 	durable int64      // bytes of the file that are on the disk
 	entries []string   // directories that got an entry which is not on the disk yet
-	broken  error      // of the first fsync that failed
 }
 
 // OpenLog opens the log of a run for its owner, making it if it is missing and
@@ -119,11 +121,13 @@ func (l *Log) Append(ev task.Event) error {
 	switch {
 	case l.closed:
 		return errs.New("journal.Append", errs.Internal, "", "append to the log: %w", os.ErrClosed)
+	case l.broken != nil:
+		return l.broken
 	case ev.Seq != l.seq+1:
 		return errs.New("journal.Append", errs.Internal, "", "append to the log: event %d after event %d", ev.Seq, l.seq)
 	}
 	// Before rather than after: an event that was taken must not be refused.
-	if len(l.buf) >= bufferSize {
+	if len(l.buf) >= bufferSize || l.failed {
 		if err := l.flush(); err != nil {
 			return err
 		}
@@ -142,7 +146,8 @@ func (l *Log) flush() error {
 	if len(l.buf) == 0 {
 		return nil
 	}
-	if _, err := l.f.WriteAt(l.buf, l.size); err != nil {
+	_, err := l.f.WriteAt(l.buf, l.size)
+	if l.failed = err != nil; l.failed {
 		return fileError("Append", "write the log", err)
 	}
 	l.size += int64(len(l.buf))
@@ -165,19 +170,17 @@ func (l *Log) Flush() error {
 }
 
 // Sync makes everything durable that was appended before the call. Append may be
-// called meanwhile. Once the disk has failed to take what it was given it is not
-// trusted again: the kernel forgets what it could not write.
+// called meanwhile.
 func (l *Log) Sync() error {
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
 	size, err := l.written()
-	switch {
-	case l.broken != nil:
-		return l.broken
-	case err != nil || size == l.durable:
+	if err != nil || size == l.durable {
 		return err
 	}
 	if err := l.commit(); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.broken = fileError("Sync", "write the log", err)
 		return l.broken
 	}
@@ -200,8 +203,11 @@ func (l *Log) commit() error {
 func (l *Log) written() (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	switch {
+	case l.closed:
 		return l.durable, nil
+	case l.broken != nil:
+		return 0, l.broken
 	}
 	err := l.flush()
 	return l.size, err

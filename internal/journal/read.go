@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -139,8 +138,8 @@ func (s *Store) FinishedInLog(_ context.Context, rec Record) (task.Result, bool,
 	if err != nil || ev.Kind != task.KindFinished {
 		return res, false, nil
 	}
-	if err := json.Unmarshal(ev.Params, &res); err != nil {
-		return res, false, fmt.Errorf("finished event of run %s: %w", rec.Spec.Run.Short(), err)
+	if json.Unmarshal(ev.Params, &res) != nil || !res.State.Terminal() {
+		return task.Result{}, false, nil // not ours: the run has not ended by it
 	}
 	return res, true, nil
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/Insights/insightscli/internal/build"
@@ -257,36 +256,6 @@ func TestOldInputsAreForgotten(t *testing.T) {
 		if dup, err := s.AddInput(ctx, run, task.Input{ID: id}); dup != want || err != nil {
 			t.Errorf("input %s: dup %t, %v", id, dup, err)
 		}
-	}
-}
-
-func TestOneOfManyClaims(t *testing.T) {
-	dir := t.TempDir()
-	run := newRun(t, openStore(t, dir)).Spec.Run
-	const n = 6
-	won := make([]bool, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		s := openStore(t, dir) // a connection of its own, as a process has
-		wg.Go(func() {
-			var err error
-			if won[i], err = s.Claim(t.Context(), run, "", fmt.Sprint("owner", i)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	winners := 0
-	for _, w := range won {
-		if w {
-			winners++
-		}
-	}
-	if winners != 1 {
-		t.Errorf("%d won", winners)
-	}
-	if ok, err := openStore(t, dir).Claim(t.Context(), run, "somebody else", "me"); ok || err != nil {
-		t.Errorf("claim from the wrong owner: %t, %v", ok, err)
 	}
 }
 
