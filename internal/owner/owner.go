@@ -188,10 +188,7 @@ func List(dir string) ([]Status, error) {
 	}
 	all := make([]Status, 0, len(ids))
 	for _, id := range ids {
-		st, err := Lookup(dir, id)
-		if err != nil {
-			return nil, err
-		}
+		st, _ := Lookup(dir, id) // one that cannot be looked at is listed as alive
 		all = append(all, st)
 	}
 	return all, nil
@@ -205,16 +202,17 @@ func Sweep(dir string, done func(id string) bool) (int, error) {
 		return 0, err
 	}
 	n := 0
+	var first error
 	for _, id := range ids {
 		_, removed, err := probe(dir, id, done)
-		if err != nil {
-			return n, fileError("Sweep", "remove a dead owner", err)
-		}
-		if removed {
+		switch {
+		case err != nil && first == nil:
+			first = fileError("Sweep", "remove a dead owner", err)
+		case err == nil && removed:
 			n++
 		}
 	}
-	return n, nil
+	return n, first
 }
 
 // probe looks whether an owner's lock is free, and if remove agrees takes the files

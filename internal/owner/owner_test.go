@@ -149,6 +149,27 @@ func TestOwnerOfAnotherMachineIsLeftAlone(t *testing.T) {
 	wantState(t, dir, id, StateForeign)
 }
 
+// TestOwnerThatCannotBeLookedAtIsAlive: what cannot be told must not be robbed, and
+// must not keep the others from being told.
+func TestOwnerThatCannotBeLookedAtIsAlive(t *testing.T) {
+	dir := t.TempDir()
+	id := string(task.NewID())
+	must(t, os.MkdirAll(lockPath(dir, id), 0o700)) // a directory opens for nobody, root included
+	other := acquireIn(t, dir)
+	defer func() { must(t, other.Release()) }()
+	if alive, err := Alive(dir, id); !alive || err == nil {
+		t.Errorf("alive %t, %v", alive, err)
+	}
+	all, err := List(dir)
+	must(t, err)
+	if len(all) != 2 || all[0].State != StateAlive || all[1].State != StateAlive {
+		t.Errorf("%+v", all)
+	}
+	if n, err := Sweep(dir, func(string) bool { return true }); n != 0 || err == nil {
+		t.Errorf("swept %d, %v", n, err)
+	}
+}
+
 func TestSameMachineIsKnown(t *testing.T) {
 	me := Info{Host: "h", Boot: "b", Machine: "m"}
 	tests := map[string]struct {
