@@ -28,10 +28,13 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err := p.removeOlder(ctx, spec); err != nil {
 		return nil, errs.New(op, errs.Incomplete, "", "remove the sandbox before: %w", err)
 	}
-	m := maker{spec: spec, identity: id, ctx: ctx}
-	pid1, err := m.make()
-	if err != nil {
-		return nil, m.refuse(op, err)
+	m := maker{spec: spec, identity: id}
+	pid1, err := m.create(ctx)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, errs.New(op, errs.KindOf(ctx.Err()), "", "%w", err)
+	case err != nil:
+		return nil, unavailable(op, err)
 	}
 	return &local{id: p.id(spec.Dir), dir: spec.Dir, record: m.record, pid1: pid1}, nil
 }
@@ -60,7 +63,6 @@ func (p *Provider) removeOlder(ctx context.Context, spec sandbox.Spec) error {
 type maker struct {
 	spec     sandbox.Spec
 	identity identity
-	ctx      context.Context // of the one Create that it lives in
 	record   record
 
 	files   []*os.File // inherited from descriptor plan.JobFD on
@@ -68,13 +70,13 @@ type maker struct {
 	cgroups []cgroup
 }
 
-func (m *maker) make() (pid1 *process, err error) {
+func (m *maker) create(ctx context.Context) (pid1 *process, err error) {
 	defer func() {
 		for _, f := range m.opened {
 			_ = f.Close()
 		}
 		if err != nil {
-			err = errors.Join(err, m.undo(pid1))
+			err = errors.Join(err, m.undo(ctx, pid1))
 			pid1 = nil
 		}
 	}()
@@ -90,7 +92,7 @@ func (m *maker) make() (pid1 *process, err error) {
 	if err := m.adopt(c.pid1); err != nil {
 		return c.pid1, err
 	}
-	return c.pid1, c.run(m.ctx, job)
+	return c.pid1, c.run(ctx, job)
 }
 
 // prepare writes the record and makes everything that PID 1 inherits.
@@ -212,18 +214,9 @@ func (m *maker) adopt(pid1 *process) error {
 }
 
 // undo removes everything that was made, also when ctx is done.
-func (m *maker) undo(pid1 *process) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), destroyTimeout)
+func (m *maker) undo(ctx context.Context, pid1 *process) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyTimeout)
 	defer cancel()
 	s := &local{dir: m.spec.Dir, record: m.record, pid1: pid1}
 	return s.destroy(ctx)
-}
-
-// refuse gives an error of make its kind. What the machine does not allow is
-// Unavailable, with the reason and what lifts it.
-func (m *maker) refuse(op string, err error) error {
-	if ctxErr := m.ctx.Err(); ctxErr != nil {
-		return errs.New(op, errs.KindOf(ctxErr), "", "%w", err)
-	}
-	return unavailable(op, err)
 }

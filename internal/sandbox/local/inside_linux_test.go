@@ -62,7 +62,7 @@ func TestSandboxAgentHasNoCapability(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, status)
 		}
 	}
-	if id := strconv.Itoa(agentID()); b.sh(t, "id -u; id -g") != id+"\n"+id {
+	if id := strconv.Itoa(agentID()); b.sh(t, "id -u; id -g; id -G") != id+"\n"+id+"\n"+id {
 		t.Error("the agent has other ids than the Spec's")
 	}
 }

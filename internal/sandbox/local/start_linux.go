@@ -98,6 +98,10 @@ type clone struct {
 // startInit starts the agent server as PID 1 of new namespaces, in a session of its
 // own and without a tie to our life. files are inherited from plan.ListenFD on.
 func startInit(server, dir string, id identity, files []*os.File) (_ *clone, err error) {
+	// Told apart here from a refused clone, which gives the same errno.
+	if err := unix.Access(server, unix.X_OK); err != nil {
+		return nil, fmt.Errorf("agent server %s: %w", server, err)
+	}
 	output, err := openOutput(dir)
 	if err != nil {
 		return nil, err
