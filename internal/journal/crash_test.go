@@ -165,34 +165,23 @@ func TestOneOfManyProcessesClaims(t *testing.T) {
 	for range 30 {
 		newRun(t, s)
 	}
-	procs := make([]*exec.Cmd, 4)
-	gates, outs := make([]io.Closer, len(procs)), make([]*bufio.Reader, len(procs))
+	procs := make([]*claimer, 4)
 	for i := range procs {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), "JOURNAL_TEST_CLAIM="+dir)
-		in, err := cmd.StdinPipe()
-		must(t, err)
-		out, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
-		procs[i], gates[i], outs[i] = cmd, in, bufio.NewReader(out)
-		if line, err := outs[i].ReadString('\n'); line != "ready\n" {
-			t.Fatal(line, err)
-		}
+		procs[i] = startClaimer(t, dir)
 	}
-	for _, g := range gates {
-		must(t, g.Close())
+	for _, p := range procs {
+		must(t, p.gate.Close())
 	}
 	owners := map[task.ID]string{}
-	for i, cmd := range procs {
-		said, err := io.ReadAll(outs[i])
+	for _, p := range procs {
+		said, err := io.ReadAll(p.out)
 		must(t, err)
-		must(t, cmd.Wait())
+		must(t, p.cmd.Wait())
 		for run := range strings.FieldsSeq(string(said)) {
 			if owners[task.ID(run)] != "" {
 				t.Errorf("run %s was given twice", run)
 			}
-			owners[task.ID(run)] = fmt.Sprint(cmd.Process.Pid)
+			owners[task.ID(run)] = fmt.Sprint(p.cmd.Process.Pid)
 		}
 	}
 	recs, err := s.Runs(t.Context(), Filter{})
@@ -205,4 +194,27 @@ func TestOneOfManyProcessesClaims(t *testing.T) {
 	if ok, err := s.Claim(t.Context(), recs[0].Spec.Run, "somebody else", "me"); ok || err != nil {
 		t.Errorf("claim from the wrong owner: %t, %v", ok, err)
 	}
+}
+
+// claimer is a process that waits at its gate.
+type claimer struct {
+	cmd  *exec.Cmd
+	gate io.Closer
+	out  *bufio.Reader
+}
+
+func startClaimer(t *testing.T, dir string) *claimer {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "JOURNAL_TEST_CLAIM="+dir)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	c := &claimer{cmd, in, bufio.NewReader(out)}
+	if line, err := c.out.ReadString('\n'); line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	return c
 }
