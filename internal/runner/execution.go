@@ -48,23 +48,63 @@ type execution struct {
 	changes []task.RepoResult
 }
 
-// run carries the run to its end and writes its terminal state.
+// run carries the run to its end and writes its terminal state. How it ended is
+// journalled before anything is removed: a sandbox that is gone tells nothing to
+// the runner that comes after a crash.
 func (x *execution) run(ctx context.Context) (task.Result, error) {
+	res, decided, err := x.verdict(ctx)
+	if err != nil {
+		return task.Result{}, err
+	}
+	if !decided {
+		err := x.work(ctx)
+		if errors.Is(err, ErrAbandoned) {
+			return task.Result{}, x.abandon()
+		}
+		if !x.forced() {
+			x.capture(ctx)
+		}
+		res = x.result(err)
+		if err := x.decide(ctx, res); err != nil {
+			return task.Result{}, err
+		}
+	}
+	return x.finish(ctx, x.withCleanup(res, x.cleanUp(ctx)))
+}
+
+// work does the steps within the limits, and returns what ended them.
+func (x *execution) work(ctx context.Context) error {
 	work, limits := arm(ctx, x.spec, x.rec.Started)
 	x.limits = limits
 	defer limits.disarm()
 	stopInputs := x.takeInputs(ctx)
-
+	defer stopInputs()
 	err := x.steps(work)
 	if cause := context.Cause(work); cause != nil && err != nil {
-		err = cause // what ended the work, not what it broke
+		return cause // what ended the work, not what it broke
 	}
-	stopInputs()
-	if errors.Is(err, ErrAbandoned) {
-		return task.Result{}, x.abandon()
+	return err
+}
+
+// verdictStep is the name under which the end of a run is journalled before its
+// sandbox is removed.
+const verdictStep = "verdict"
+
+// verdict returns how the run ended, if an earlier runner had come that far.
+func (x *execution) verdict(ctx context.Context) (res task.Result, decided bool, err error) {
+	saved, decided, err := x.runner.c.Store.Step(context.WithoutCancel(ctx), x.spec.Run, verdictStep, "")
+	if err != nil || !decided {
+		return res, false, err
 	}
-	cleanup := x.cleanUp(ctx)
-	return x.finish(ctx, x.result(err, cleanup))
+	return res, true, json.Unmarshal(saved, &res)
+}
+
+func (x *execution) decide(ctx context.Context, res task.Result) error {
+	saved, err := json.Marshal(res)
+	if err != nil {
+		return err
+	}
+	return x.runner.c.Store.StepDone(context.WithoutCancel(ctx), x.spec.Run, verdictStep, "", saved)
 }
 
 // abandon lets go of a run that another runner will take over.

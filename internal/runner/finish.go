@@ -10,20 +10,17 @@ import (
 	"github.com/Insights/insightscli/internal/task"
 )
 
-// cleanUp takes the changes out of the sandbox and removes it. It is not reached by
-// the cancellation of ctx, and bounded: by a minute, or by two seconds from the
-// moment the user asked a second time. Its error is reported beside the first.
+// cleanUp removes the sandbox and all that belongs to it. It is not reached by the
+// cancellation of ctx, and bounded: by a minute, or by two seconds from the moment
+// the user asked a second time. Its error is reported beside the first.
 func (x *execution) cleanUp(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	if !x.forced() {
-		x.capture(ctx)
-	}
 	if x.client != nil {
 		x.runner.setClient(x.spec.Run, nil)
 		defer func() { _ = x.client.Close() }() // the sandbox is gone by then
 	}
-	if x.spec.Keep && x.box != nil {
-		x.story.notice("info", fmt.Sprintf("the sandbox is kept: %s; remove it with `insightscli prune`", x.box.ID()))
+	if x.spec.Keep && x.sandboxID() != "" {
+		x.story.notice("info", fmt.Sprintf("the sandbox is kept: %s; remove it with `insightscli prune`", x.sandboxID()))
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, cleanupBound)
@@ -44,11 +41,12 @@ func (x *execution) cleanUp(ctx context.Context) error {
 	return nil
 }
 
+// sandboxID is the run's sandbox, as far as it got one.
 func (x *execution) sandboxID() sandbox.ID {
 	if x.box != nil {
 		return x.box.ID()
 	}
-	return ""
+	return sandbox.ID(x.rec.Sandbox)
 }
 
 // capture takes what the sandbox changed out of it, as far as there is a sandbox to

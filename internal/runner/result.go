@@ -9,12 +9,11 @@ import (
 	"github.com/Insights/insightscli/internal/task"
 )
 
-// result composes the Result from the first error, the agent's own end and the
-// clean-up.
-func (x *execution) result(err, cleanup error) task.Result {
+// result composes the Result from the first error and the agent's own end.
+func (x *execution) result(err error) task.Result {
 	res := task.Result{
 		Run: x.spec.Run, Task: x.spec.Task, State: task.StateCompleted,
-		Provider: x.spec.Provider, Started: x.rec.Started, Finished: time.Now().UTC(), Repos: x.changes,
+		Provider: x.spec.Provider, Started: x.rec.Started, Repos: x.changes,
 	}
 	if x.outcome != nil {
 		res.ExitCode, res.Signal = x.outcome.ExitCode, x.outcome.Signal
@@ -35,16 +34,24 @@ func (x *execution) result(err, cleanup error) task.Result {
 		res.State = task.StateFailed
 		x.explain(&res, taskFailed(x.outcome))
 	}
-	if cleanup != nil {
-		res.Cleanup = x.story.mask().MaskString(cleanup.Error())
-		res.Sandbox = string(x.sandboxID())
-		if res.Code == 0 {
-			res.Code, res.Kind = errs.Incomplete.Code(), string(errs.Incomplete)
-			res.Hint = "insightscli prune"
-		}
-	}
+	return res
+}
+
+// withCleanup adds to the Result what clean-up left, and when it was over. The first
+// error stands.
+func (x *execution) withCleanup(res task.Result, cleanup error) task.Result {
+	res.Finished = time.Now().UTC()
 	if x.spec.Keep {
 		res.Sandbox = string(x.sandboxID())
+	}
+	if cleanup == nil {
+		return res
+	}
+	res.Cleanup = x.story.mask().MaskString(cleanup.Error())
+	res.Sandbox = string(x.sandboxID())
+	if res.Code == 0 {
+		res.Code, res.Kind = errs.Incomplete.Code(), string(errs.Incomplete)
+		res.Hint = "insightscli prune"
 	}
 	return res
 }
