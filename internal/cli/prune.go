@@ -70,7 +70,7 @@ func runPrune(ctx context.Context, o *pruneOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, me.Release()) }()
-	p := &pruning{state: s, me: me.Info, domain: domain(s.dir), providers: s.reachable(ctx)}
+	p := &pruning{state: s, me: me.Info, domain: s.db.ID, providers: s.reachable(ctx)}
 	if err := p.find(ctx, o.all); err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -126,20 +124,10 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 				_, err := s.providers.builder(s.dir).Ensure(ctx, t, progress)
 				return err
 			},
-			Dir: s.dir, Owner: me.Label(), Domain: domain(s.dir),
+			Dir: s.dir, Owner: me.Label(), Domain: s.db.ID,
 		},
 	})
 	return &process{state: s, owner: me, runner: r}, nil
-}
-
-// domain identifies a state directory on the labels of its sandboxes, without
-// telling its path to everybody who can list them.
-func domain(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	sum := sha256.Sum256([]byte(dir))
-	return hex.EncodeToString(sum[:8])
 }
 
 func (s *state) close() error {

@@ -165,7 +165,11 @@ func (x *execution) maskAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.story.setMask(newMasker(values))
+	m := newMasker(values)
+	x.story.setMask(m)
+	if n := len(m.Short()); n > 0 {
+		x.story.notice("warn", fmt.Sprintf("%d secret values are too short to be masked", n))
+	}
 	return nil
 }
 

@@ -259,6 +259,11 @@ func (f *follower) event(fr wire.Frame) {
 		f.x.story.notice("warn", "the agent server sent an event that is not JSON; it was dropped")
 		return
 	}
+	if k := task.KindOf(fr.Method); k == task.KindFinished || k == task.KindStep || k == task.KindDenied {
+		// Only the host tells of these: a forged end would be taken for the end.
+		f.x.story.notice("warn", "the agent server sent an event of the host's; it was dropped")
+		return
+	}
 	if strings.HasPrefix(fr.Method, "session/") {
 		f.x.limits.active()
 	}
