@@ -123,6 +123,11 @@ func runLogs(ctx context.Context, o *logsOptions) error {
 	if o.serverLog {
 		return o.printServerLog(ctx, s, rec)
 	}
+	return o.print(ctx, s, rec)
+}
+
+// print shows the events of a run.
+func (o *logsOptions) print(ctx context.Context, s *state, rec journal.Record) error {
 	begin, err := o.begin(ctx, s.store, rec)
 	if err != nil {
 		return err
@@ -192,63 +197,72 @@ type beginning struct {
 	skip  int
 }
 
-// begin finds the beginning of the last lines by reading the log once, keeping a
-// number an event.
+// counted is an event as --tail sees it.
+type counted struct {
+	seq   uint64
+	lines int // that end in it
+	mid   int // 1 if it begins inside a line, else 0
+}
+
+// begin finds the beginning of the last lines by reading the log once, keeping a few
+// numbers an event.
 func (o *logsOptions) begin(ctx context.Context, store *journal.Store, rec journal.Record) (beginning, error) {
 	if o.tail < 0 {
 		return beginning{}, nil
 	}
-	type counted struct {
-		seq   uint64
-		lines int
-	}
 	var last []counted
 	var newest uint64
-	sum := 0
+	sum, open := 0, map[task.Stream]bool{}
 	err := store.ReadLog(ctx, rec, 0, func(_ []byte, ev task.Event) error {
 		newest = ev.Seq
 		if !o.wants(ev) {
 			return nil
 		}
-		n := o.lines(ev)
-		last, sum = append(last, counted{ev.Seq, n}), sum+n
-		for len(last) > 0 && sum-last[0].lines >= o.tail {
+		c := o.count(ev, open)
+		last, sum = append(last, c), sum+c.lines
+		for len(last) > 1 && sum-last[0].lines >= o.tail+last[1].mid {
 			sum -= last[0].lines
 			last = last[1:]
 		}
 		return nil
 	})
-	if len(last) == 0 {
+	// Damaged lines are told once, by the reading that prints.
+	if errs.KindOf(err) == errs.Incomplete {
+		err = nil
+	}
+	if len(last) == 0 || o.tail == 0 {
 		return beginning{after: newest}, err
 	}
 	b := beginning{after: last[0].seq - 1}
 	if !o.json {
 		b.skip = max(0, sum-o.tail)
 	}
-	// Damaged lines are told once, by the reading that prints.
-	if errs.KindOf(err) == errs.Incomplete {
-		err = nil
-	}
 	return b, err
 }
 
-// lines counts what an event takes on a screen, roughly; a stored line is one.
-func (o *logsOptions) lines(ev task.Event) int {
-	if o.json {
-		return 1
+// count tells how many lines an event takes on a screen; a stored line is one. open
+// remembers which streams stand inside a line.
+func (o *logsOptions) count(ev task.Event, open map[task.Stream]bool) counted {
+	c := counted{seq: ev.Seq, lines: 1}
+	switch {
+	case o.json:
+		return c
+	case ev.Kind != task.KindOutput && o.raw:
+		c.lines = 0
 	}
-	if ev.Kind == task.KindOutput {
-		if out, err := ev.Output(); err == nil && out.ExitCode == nil {
-			if out.Continued {
-				return out.Lines
-			}
-			return max(out.Lines, 1)
-		}
+	out, err := ev.Output()
+	if err != nil || ev.Kind != task.KindOutput || out.ExitCode != nil {
+		return c
 	}
-	if o.raw {
-		return 0
+	stream, _, _ := out.Bytes() // what cannot be decoded is not shown either
+	if c.lines = out.Lines; !out.Continued {
+		c.lines = max(c.lines, 1)
 	}
-	return 1
+	if open[stream] {
+		c.mid = 1
+	}
+	open[stream] = out.Continued
+	return c
 }
 
 // cut leaves out the first lines of an output event.
@@ -265,8 +279,7 @@ func (b beginning) cut(ev task.Event) task.Event {
 		return ev
 	}
 	for range b.skip {
-		i := slices.Index(data, '\n')
-		data = data[i+1:]
+		data = data[slices.Index(data, '\n')+1:]
 	}
 	ev.Params = task.AppendOutput(nil, stream, data, out.Continued)
 	return ev
