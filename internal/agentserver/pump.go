@@ -3,6 +3,7 @@ package agentserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"time"
 	"unicode/utf8"
@@ -44,7 +45,7 @@ func (p *pump) run(ctx context.Context) {
 		}
 		n, err := p.in.read(p.buf[p.n:], p.due)
 		p.take(n, time.Now())
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 	}

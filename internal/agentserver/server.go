@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,7 +124,7 @@ func (s *Server) Kill() {
 // it; then it ends the agent, gives the host a moment to take what is in the
 // journal, and returns when nothing of it is left running. It is called once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	public, err := s.listenHTTP()
+	public, err := s.listenHTTP(ctx)
 	if err != nil {
 		return err
 	}
@@ -184,18 +183,6 @@ func (s *Server) flush(ctx context.Context, d time.Duration) bool {
 	return s.journal.flushed(ctx)
 }
 
-// listenHTTP opens the port of the HTTP surface, where there is to be one.
-func (s *Server) listenHTTP() (net.Listener, error) {
-	if s.boot.HTTPPort <= 0 {
-		return nil, nil
-	}
-	ln, err := net.Listen("tcp", ":"+strconv.Itoa(s.boot.HTTPPort))
-	if err != nil {
-		return nil, fmt.Errorf("serve HTTP: %w", err)
-	}
-	return ln, nil
-}
-
 // Health tells how the server is.
 func (s *Server) Health() wire.Health {
 	last, _ := s.journal.state()
@@ -226,4 +213,4 @@ func (s *session) current() Driver {
 }
 
 // errNoSession is the answer of /command before there is a session.
-var errNoSession = errors.New("No active session for this run") //nolint:staticcheck // the protocol's words
+var errNoSession = errors.New("No active session for this run") // the protocol's words

@@ -14,10 +14,12 @@ const bridgeBuffer = 256 << 10
 // bridge carries standard input and output to and from PID 1's socket: the transport
 // where the socket's directory cannot be shared with the host. It proves nothing to
 // anybody; the handshake is between the two ends.
-func bridge(ctx context.Context, p Process, _ []string) int {
+func bridge(ctx context.Context, p Process, _ []string) int { return bridgeTo(ctx, p, wire.LinkDir) }
+
+func bridgeTo(ctx context.Context, p Process, dir string) int {
 	wait, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
-	conn, err := link.AwaitUnix(wait, wire.LinkDir, wire.SocketName, nil)
+	conn, err := link.AwaitUnix(wait, dir, wire.SocketName, nil)
 	if err != nil {
 		say(p.Stderr, "link: %v", err)
 		return 1

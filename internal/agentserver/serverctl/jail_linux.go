@@ -37,9 +37,9 @@ func serveContainer(ctx context.Context, p Process, _ []string) int {
 // output passes through as fresh garbage, so that the default would collect at every
 // few megabytes.
 const (
-	workMemory     = 96 << 20
+	workMemory     = 32 << 20
 	defaultJournal = 64 << 20
-	garbage        = 400
+	garbage        = 200
 )
 
 func serve(ctx context.Context, p Process, enter func() (*jail.Jail, error)) int {
