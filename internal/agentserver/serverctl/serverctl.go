@@ -25,7 +25,6 @@ import (
 // Process is what a process is given.
 type Process struct {
 	Args                  []string // with the program's name first
-	Env                   []string
 	Stdin, Stdout, Stderr *os.File
 }
 
