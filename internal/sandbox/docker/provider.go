@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -63,8 +64,8 @@ func (p *Provider) Open(ctx context.Context, id sandbox.ID) (sandbox.Sandbox, er
 	if err != nil {
 		return nil, err
 	}
-	if id == "" {
-		return nil, fmt.Errorf("open sandbox: %w", sandbox.ErrNotFound)
+	if !containerID(string(id)) {
+		return nil, fmt.Errorf("open sandbox %q: %w", short(id), sandbox.ErrNotFound)
 	}
 	c, err := api.ContainerInspect(ctx, string(id))
 	if cerrdefs.IsNotFound(err) || err == nil && c.Config.Labels[sandbox.LabelRun] == "" {
@@ -177,6 +178,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// containerID reports whether s can be the id of a container. Anything else would
+// be a name, or part of a path of the engine's interface.
+func containerID(s string) bool {
+	return len(s) >= 12 && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // short is an id as people read it.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,8 +23,15 @@ import (
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
+// serverEnv names an agent server that is built already: an ordinary user's tests
+// get the one of root's.
+const serverEnv = "INSIGHTSCLI_TEST_SERVER"
+
 // buildServer builds the agent server once for all tests.
 var buildServer = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(serverEnv); path != "" {
+		return path, nil
+	}
 	dir, err := os.MkdirTemp("", "insightscli-docker-test-*")
 	if err != nil {
 		return "", err
@@ -40,7 +48,7 @@ var buildServer = sync.OnceValues(func() (string, error) {
 // TestMain removes what buildServer has made.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := buildServer(); err == nil {
+	if path, err := buildServer(); err == nil && os.Getenv(serverEnv) == "" {
 		_ = os.RemoveAll(filepath.Dir(path))
 	}
 	os.Exit(code)
@@ -66,7 +74,7 @@ func newRequest(t testing.TB, image string, network sandbox.Network) request {
 	}
 	boot := wire.Boot{
 		V: wire.Version, Run: run, Task: "task", HostKey: key.Public(), Secret: key.Secret,
-		UID: 1000, GID: 1000, Home: "/home/agent", Dir: "/tmp/workspace", Network: string(network),
+		UID: agentID(), GID: agentID(), Home: "/home/agent", Dir: "/tmp/workspace", Network: string(network),
 	}
 	data, err := json.Marshal(boot)
 	if err != nil {
@@ -78,8 +86,17 @@ func newRequest(t testing.TB, image string, network sandbox.Network) request {
 			sandbox.LabelRun: run, sandbox.LabelTask: "task",
 			sandbox.LabelOwner: "test", sandbox.LabelState: "test-" + run,
 		},
-		AgentUID: 1000, AgentGID: 1000, AgentServer: server, Dir: t.TempDir(),
+		AgentUID: agentID(), AgentGID: agentID(), AgentServer: server, Dir: t.TempDir(),
 	}}
+}
+
+// agentID is the agent's uid and gid: those of an ordinary user who runs the tests,
+// and for root 1000.
+func agentID() int {
+	if uid := os.Geteuid(); uid != 0 {
+		return uid
+	}
+	return 1000
 }
 
 func randomHex(n int) string {
@@ -180,7 +197,8 @@ func TestAgentRunsHardened(t *testing.T) {
 		r := newRequest(t, baseImage(t, p), networkFull)
 		box := mustCreate(t, p, r)
 		c := mustConnect(t, box, r.key)
-		wantSh(t, c, "id -u; id -g; pwd; echo $HOME", "1000\n1000\n/tmp/workspace\n/home/agent")
+		id := strconv.Itoa(agentID())
+		wantSh(t, c, "id -u; id -g; pwd; echo $HOME", id+"\n"+id+"\n/tmp/workspace\n/home/agent")
 		wantSh(t, c, "touch /home/agent/x /tmp/workspace/y && echo ok", "ok")
 		wantSh(t, c, "awk '/^Cap(Eff|Prm|Bnd|Inh|Amb)/{print $2}' /proc/self/status | sort -u", "0000000000000000")
 		wantSh(t, c, "awk '/^NoNewPrivs|^Seccomp:/{print $2}' /proc/self/status", "1\n2")
