@@ -22,7 +22,7 @@ func exitCodes() []exitCode {
 		{"4", "not authenticated or not allowed"},
 		{"5", "a needed service is not reachable"},
 		{"7", "the run ended in order, and the task failed"},
-		{"8", "still running"},
+		{"8", "still running: detached, or `wait` gave up"},
 		{"124", "the wall-clock limit ended the run"},
 		{"130", "interrupted"},
 		{"143", "terminated"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -26,7 +27,15 @@ func runLater(ctx context.Context, o *runOptions, p plan) error {
 		return nil
 	}
 	o.say("follow it with: insightscli logs -f %s\n", p.spec.Run.Short())
-	return h.state.knock(ctx)
+	return h.leave(ctx)
+}
+
+// leave hands the work to the background runner. The exit code says that it goes on.
+func (h hosted) leave(ctx context.Context) error {
+	if err := h.state.knock(ctx); err != nil {
+		return err
+	}
+	return exitWith(errs.Running.Code())
 }
 
 // runStart starts a recorded run, here or in the background.
@@ -55,7 +64,7 @@ func runStart(ctx context.Context, o *runOptions) error {
 		if err := o.printRun(id, rec.Spec.Task); err != nil {
 			return err
 		}
-		return h.state.knock(ctx)
+		return h.leave(ctx)
 	}
 	sink := o.app.sink(o.json, o.quiet)
 	result, err := h.resume(ctx, id, sink)

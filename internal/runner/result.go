@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -33,6 +34,10 @@ func (x *execution) result(err error) task.Result {
 	case x.outcome.Failed():
 		res.State = task.StateFailed
 		x.explain(&res, taskFailed(x.outcome))
+	case slices.ContainsFunc(x.changes, func(r task.RepoResult) bool { return r.Error != "" }):
+		// The work is done, and not all of it came out.
+		x.explain(&res, errs.New("runner.capture", errs.Incomplete, "insightscli show "+x.spec.Run.Short(),
+			"some changes were not taken out of the sandbox"))
 	}
 	return res
 }
