@@ -2,12 +2,15 @@ package statedb
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed" // for the schema
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/Insights/insightscli/internal/build"
 	"github.com/Insights/insightscli/internal/statedb/dberr"
-	"github.com/Insights/insightscli/internal/task"
 )
 
 // schemaVersion is the version of schema.sql, kept in SQLite's user_version.
@@ -51,9 +54,21 @@ func (db *DB) seed(ctx context.Context) error {
 		INSERT INTO meta (k, v) VALUES ('version', ?), ('id', ?);
 		INSERT INTO teams (id, name, created) VALUES (1, 'Default', ?);
 		INSERT INTO users (id, name, created) VALUES (1, 'Default', ?)`,
-		build.Get().Version, string(task.NewID()), now, now)
+		build.Get().Version, nameOf(db.Dir), now, now)
 	if err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+// nameOf is the id of a state directory: of its place and the machine. A directory
+// that was lost or damaged has the same id again, so that the sandboxes it has left
+// can be found and removed; one that is moved keeps its own in the database.
+func nameOf(dir string) string {
+	if place, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = place
+	}
+	host, _ := os.Hostname() // unknown is a name too
+	sum := sha256.Sum256([]byte(host + "\x00" + dir))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }

@@ -44,8 +44,8 @@ const busyTimeout = 10 * time.Second
 type DB struct {
 	*sql.DB
 	Dir string // absolute
-	// ID is random and names this state directory: sandboxes carry it, so that two
-	// directories on one machine leave each other's alone.
+	// ID names this state directory: sandboxes carry it, so that two directories on
+	// one machine leave each other's alone.
 	ID string
 	// Notice is one line for people about something that opening had to repair; it
 	// is empty nearly always.
