@@ -129,6 +129,12 @@ func (p *pruning) dead(label string) bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		// Linux: of a process that has ended and that its parent does not ask about.
+		if _, after, ok := strings.Cut(string(b), ") "); ok && strings.HasPrefix(after, "Z") {
+			return true
+		}
+	}
 	proc, err := os.FindProcess(pid)
 	if err != nil {
 		return true
