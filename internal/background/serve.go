@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -65,6 +67,7 @@ type server struct {
 	knock chan struct{} // capacity 1
 	stop  context.CancelCauseFunc
 	lock  *flock.Flock
+	held  os.FileInfo // of the lock's file
 
 	mu      sync.Mutex
 	live    map[task.ID]bool
@@ -82,10 +85,14 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }() // the kernel would, too
+	held, err := os.Stat(filepath.Join(c.Dir, lockName))
+	if err != nil {
+		return fmt.Errorf("become the background runner: %w", err)
+	}
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s := &server{c: c, stop: stop, lock: lock, knock: make(chan struct{}, 1), live: map[task.ID]bool{}}
+	s := &server{c: c, stop: stop, lock: lock, held: held, knock: make(chan struct{}, 1), live: map[task.ID]bool{}}
 	served := make(chan error, 1)
 	go func() { served <- c.Owner.Serve(ctx, s.handlers(), ready) }()
 
@@ -101,6 +108,10 @@ func (s *server) work(ctx context.Context) {
 	defer t.Stop()
 	last := time.Now()
 	for {
+		if !s.mine() {
+			s.stop(errs.New("background.Serve", errs.Canceled, "", "the state directory is gone"))
+			return
+		}
 		if busy := s.look(ctx); busy {
 			last = time.Now()
 		} else if s.over(time.Since(last)) {
@@ -169,6 +180,18 @@ func (s *server) takeOver(ctx context.Context, rec journal.Record) {
 		s.mu.Unlock()
 		s.wake()
 	})
+}
+
+// mine reports whether the state directory is still the one this runner began in.
+// Somebody may have removed it; the sandboxes must not outlive it.
+func (s *server) mine() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		return true // handed over: the lock is another's
+	}
+	now, err := os.Stat(filepath.Join(s.c.Dir, lockName))
+	return err == nil && os.SameFile(now, s.held)
 }
 
 // over reports whether the runner has nothing more to do: it handed over and has

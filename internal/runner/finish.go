@@ -32,7 +32,7 @@ func (x *execution) cleanUp(ctx context.Context) error {
 	x.story.step(st.name, task.StepInProgress, st.doing, "")
 	_, err := x.s().Destroy(bounded, steps.DestroyIn{
 		Run: x.spec.Run, Provider: x.spec.Provider, Domain: x.s().Domain, Sandbox: x.sandboxID(),
-	})
+	}, x.box)
 	if err != nil {
 		x.story.step(st.name, task.StepFailed, st.doing, err.Error())
 		return err

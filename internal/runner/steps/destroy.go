@@ -23,10 +23,11 @@ type DestroyOut struct{}
 
 // Destroy removes everything a run holds on this machine but its records: every
 // sandbox that carries its label, its directory, its token and its hold on cached
-// checkouts. What is gone already is fine.
-func (s *Steps) Destroy(ctx context.Context, in DestroyIn) (DestroyOut, error) {
+// checkouts. What is gone already is fine. box is the sandbox if the caller holds
+// it: then it goes even if nothing on disk tells of it any more.
+func (s *Steps) Destroy(ctx context.Context, in DestroyIn, box sandbox.Sandbox) (DestroyOut, error) {
 	var all []error
-	if err := s.destroySandboxes(ctx, in); err != nil {
+	if err := s.destroySandboxes(ctx, in, box); err != nil {
 		all = append(all, err)
 	} else if err := os.RemoveAll(s.RunDir(in.Run)); err != nil {
 		// Not before the sandbox is gone: it writes there.
@@ -41,7 +42,13 @@ func (s *Steps) Destroy(ctx context.Context, in DestroyIn) (DestroyOut, error) {
 	return DestroyOut{}, errors.Join(all...)
 }
 
-func (s *Steps) destroySandboxes(ctx context.Context, in DestroyIn) error {
+func (s *Steps) destroySandboxes(ctx context.Context, in DestroyIn, box sandbox.Sandbox) error {
+	if box != nil {
+		if err := box.Destroy(ctx); err != nil {
+			return fmt.Errorf("remove sandbox %s: %w", box.ID(), err)
+		}
+		return nil
+	}
 	p, err := s.Provider(ctx, in.Provider)
 	if err != nil {
 		return fmt.Errorf("remove sandbox: %w", err)
