@@ -23,16 +23,20 @@ type Host struct {
 
 // Event puts one event into the journal. It blocks while the journal is full, which
 // is how the agent is held back: read nothing of the agent meanwhile. The error is
-// that of ctx or of params.
+// that of ctx or of params, which must be smaller than a frame may be (wire.MaxFrame).
 func (h *Host) Event(ctx context.Context, method string, params any) error {
 	b, err := json.Marshal(params)
 	if err != nil {
 		return fmt.Errorf("event %s: %w", method, err)
 	}
+	f := wire.Frame{Type: wire.FrameEvent, Method: method, Data: b}
+	if size := wire.FrameSize(&f); size > wire.MaxFrame {
+		return fmt.Errorf("event %s: %d bytes are more than a frame holds", method, size)
+	}
 	if _, err := h.journal.room(ctx); err != nil {
 		return err
 	}
-	h.journal.event(method, b)
+	h.journal.append(f)
 	return nil
 }
 

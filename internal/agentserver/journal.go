@@ -2,7 +2,6 @@ package agentserver
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -52,11 +51,6 @@ func (j *journal) append(f wire.Frame) {
 	j.frames = append(j.frames, f)
 	j.held += cost(&f)
 	wake(&j.added)
-}
-
-// event appends a FrameEvent.
-func (j *journal) event(method string, params json.RawMessage) {
-	j.append(wire.Frame{Type: wire.FrameEvent, Method: method, Data: params})
 }
 
 // room blocks while the journal is three quarters full, and reports whether it did.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -288,6 +289,32 @@ func TestNextHostResumes(t *testing.T) {
 	s.follow(second, r)
 	if r.stdout.String() != "one\ntwo\n" {
 		t.Errorf("output %q", &r.stdout)
+	}
+}
+
+// TestFullJournalHoldsTheAgentAndLosesNothing: nobody reads, so that the agent waits
+// in its write; then somebody does.
+func TestFullJournalHoldsTheAgentAndLosesNothing(t *testing.T) {
+	s, r := newSandbox(t, func(b *wire.Boot) { b.JournalMiB = 1 }), &record{}
+	c := s.connect()
+	const size = 20_000_000
+	s.start(c, fmt.Sprintf("yes 0123456789 | head -c %d", size))
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	const full = 3 << 20 / 4 / wire.MaxChunk
+	for {
+		h, err := c.Health(t.Context())
+		if err != nil || !h.Active || h.LastSeq > full+2 {
+			t.Fatalf("%+v, %v", h, err)
+		}
+		if h.LastSeq >= full {
+			break
+		}
+		<-tick.C
+	}
+	s.follow(c, r)
+	if want := strings.Repeat("0123456789\n", size/11+1)[:size]; r.stdout.String() != want {
+		t.Errorf("%d bytes, want %d", r.stdout.Len(), size)
 	}
 }
 

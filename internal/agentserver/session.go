@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -201,7 +202,7 @@ func (s *session) next(ctx context.Context) *turn {
 func (s *session) endTurn(t *turn, o wire.Outcome, last bool) {
 	if !last {
 		params, _ := json.Marshal(map[string]string{"stopReason": o.StopReason}) // strings always marshal
-		s.journal.event("_insights/turn_complete", params)
+		s.journal.append(wire.Frame{Type: wire.FrameEvent, Method: "_insights/turn_complete", Data: params})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,6 +217,7 @@ func (s *session) endTurn(t *turn, o wire.Outcome, last bool) {
 
 // finish writes the last frame and turns away those that still wait.
 func (s *session) finish(o wire.Outcome) {
+	o.Error = brief(o.Error)
 	b, err := json.Marshal(o)
 	if err != nil {
 		b = []byte(`{"stopReason":"error"}`)
@@ -282,6 +284,16 @@ func (s *session) isActive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.active
+}
+
+// brief makes one line of at most 1 KiB of an agent's last words.
+func brief(text string) string {
+	const limit = 1 << 10
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + "…"
+	}
+	return text
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

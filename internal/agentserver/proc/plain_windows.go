@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -68,7 +69,7 @@ func (p *Plain) Start(ctx context.Context, spec Spec) (*Child, error) {
 
 // ignoreDone drops the error of a signal to a process that has ended.
 func ignoreDone(err error) error {
-	if err == os.ErrProcessDone {
+	if errors.Is(err, os.ErrProcessDone) {
 		return nil
 	}
 	return err
