@@ -20,7 +20,10 @@ import (
 // release is the Debian release of baseRef.
 const release = "bookworm"
 
-var errNoTool = errors.New("no bootstrap tool")
+var (
+	errNoTool     = errors.New("no bootstrap tool")
+	errImportOver = errors.New("the import has ended")
+)
 
 // Bootstrapper writes the root file system of a Debian with the given packages to
 // root, as a tar stream, and says on progress what it does.
@@ -55,19 +58,21 @@ func (b *Builder) bootstrap(ctx context.Context, t Template, ref string, progres
 		w.CloseWithError(err) // nil is the end of the stream
 		made <- err
 	}()
-	importErr := b.Engine.Import(ctx, ref, r)
+	// The engine may stop at the end of the archive, before that of the stream: what
+	// follows is read here, so that the tool does not fail on a closed pipe.
+	importErr := b.Engine.Import(ctx, ref, struct{ io.Reader }{r})
 	if importErr != nil {
 		cancel()
+		r.CloseWithError(errImportOver)
+	} else {
+		_, _ = io.Copy(io.Discard, r)
 	}
-	r.CloseWithError(errors.New("the import has ended"))
-	// A bootstrap that failed is why the import did, unless it was stopped by it.
-	if err := <-made; err != nil && (importErr == nil || !errors.Is(err, context.Canceled)) {
-		return err
-	}
-	if importErr != nil {
+	// A bootstrap that failed is why the import did, unless the import stopped it.
+	err = <-made
+	if importErr != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, errImportOver)) {
 		return fmt.Errorf("import %s: %w", ref, importErr)
 	}
-	return nil
+	return err
 }
 
 // SystemBootstrap is the [Bootstrapper] that runs mmdebstrap or debootstrap,

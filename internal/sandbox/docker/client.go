@@ -12,7 +12,6 @@ import (
 
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/Insights/insightscli/internal/errs"
 )
@@ -163,21 +162,12 @@ func (e *engine) facts(ctx context.Context) (facts, error) {
 	if e.known != nil {
 		return *e.known, nil
 	}
-	var info system.Info
-	var podman bool
-	group, gctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		info, err = api.Info(gctx)
-		return err
-	})
-	if strings.Contains(e.ep.host, "podman") {
-		podman = true
-	}
-	if err := group.Wait(); err != nil {
+	info, err := api.Info(ctx)
+	if err != nil {
 		return facts{}, fmt.Errorf("ask docker at %s: %w", e.ep, err)
 	}
 	f := readInfo(info)
-	f.podman = podman
+	f.podman = strings.Contains(e.ep.host, "podman")
 	f.local = e.ep.socket() != "" && sameMachine(info.Name, info.KernelVersion)
 	e.known = &f
 	return f, nil

@@ -37,17 +37,33 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err != nil {
 		return nil, fmt.Errorf("create sandbox: %w", err)
 	}
-	box, err := p.try(ctx, plan)
-	if noBindSource(err) && plan.socket && p.engine.opts.Transport == TransportAuto {
-		// The engine has another file system after all: a snap, or the host of the
-		// container that this process runs in.
-		plan.socket = false
-		box, err = p.try(ctx, plan)
-	}
+	box, err := p.create(ctx, plan)
 	if err != nil {
 		return nil, fmt.Errorf("create sandbox: %w", err)
 	}
 	return box, nil
+}
+
+// create tries, and tries once more where the engine turns out to be otherwise than
+// it was a moment ago, or than it looked.
+func (p *Provider) create(ctx context.Context, pl *plan) (*Sandbox, error) {
+	box, err := p.try(ctx, pl)
+	switch {
+	case err == nil:
+		return box, nil
+	case noBindSource(err) && pl.socket && p.engine.opts.Transport == TransportAuto:
+		// The engine has another file system after all: a snap, or the host of the
+		// container that this process runs in.
+		pl.socket = false
+	case networkGone(err) && pl.spec.Network == networkFull:
+		// `docker network prune` came between.
+		if pl.network, err = p.engine.bridge(ctx); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, err
+	}
+	return p.try(ctx, pl)
 }
 
 // check looks at what the engine would not, or would say in other words.
@@ -200,8 +216,6 @@ func (e *engine) createContainer(ctx context.Context, pl *plan) (sandbox.ID, err
 	return sandbox.ID(made.ID), err
 }
 
-// start starts the container. Its network may have been removed since it was found
-// (`docker network prune`): then it is made once more and the container too.
 func (p *Provider) start(ctx context.Context, id sandbox.ID, pl *plan) error {
 	api, err := p.engine.connect(ctx)
 	if err != nil {
@@ -219,7 +233,12 @@ func (p *Provider) start(ctx context.Context, id sandbox.ID, pl *plan) error {
 
 // noBindSource recognises an engine that does not see a path of this machine.
 func noBindSource(err error) bool {
-	return err != nil && contains(err, "bind source path does not exist", "statfs", "no such file or directory: invalid mount")
+	return contains(err, "bind source path does not exist", "statfs ")
+}
+
+// networkGone recognises that the network has been removed meanwhile.
+func networkGone(err error) bool {
+	return contains(err, "network") && contains(err, "not found")
 }
 
 // writeBoot puts boot.json where PID 1 reads it, and takes away what an earlier

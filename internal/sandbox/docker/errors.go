@@ -59,6 +59,8 @@ func explain(ep endpoint, what string, err error) error {
 		return err
 	case strings.Contains(text, "no space left on device"):
 		kind, hint = errs.Unavailable, "free disk space, for example with `docker system prune`"
+	case noBindSource(err):
+		kind, hint = errs.Config, "use an engine that sees the files of this machine, or --provider=local"
 	case strings.Contains(text, "Range of CPUs"):
 		kind, hint = errs.Usage, "ask for fewer with --cpus"
 	case strings.Contains(text, "inimum memory limit"):

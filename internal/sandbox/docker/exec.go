@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -106,17 +105,25 @@ func newExecConn(h types.HijackedResponse) *execConn {
 	return c
 }
 
-// awaitFirst waits for the first byte, which stays to be read.
+// awaitFirst waits for the first byte, which stays to be read. It is the first of
+// the length of PID 1's hello, which is below [wire.MaxHello], and so 0: anything
+// else is the engine, which reports an exec that failed as text in the stream.
 func (c *execConn) awaitFirst(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
-	_, err := c.out.Peek(1)
+	first, err := c.out.Peek(1)
 	if !stop() {
 		return ctx.Err()
 	}
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s link: %s", wire.ServerPath, strings.TrimSpace(c.stderr.String()))
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s link: %s", wire.ServerPath, lastLines(c.stderr.String()))
+	case err != nil:
+		return err
+	case first[0] != 0:
+		text, _ := c.out.Peek(min(c.out.Buffered(), maxTail))
+		return fmt.Errorf("%s link: %s", wire.ServerPath, lastLines(string(text)))
 	}
-	return err
+	return nil
 }
 
 // Read implements net.Conn.

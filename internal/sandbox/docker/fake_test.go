@@ -2,6 +2,7 @@ package docker
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -71,6 +72,17 @@ func (f *fakeEngine) start(t *testing.T) *Provider {
 	t.Cleanup(s.Close)
 	p := New(Options{Host: "tcp://" + strings.TrimPrefix(s.URL, "http://")})
 	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// startHere is start for an engine that looks as if it shared this machine.
+func (f *fakeEngine) startHere(t *testing.T) *Provider {
+	t.Helper()
+	p := f.start(t)
+	if _, err := p.engine.facts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.engine.known.local = true
 	return p
 }
 
@@ -257,7 +269,9 @@ func TestPoolsUsedUp(t *testing.T) {
 	var subnets []string
 	answers := map[string]any{"GET /networks": []any{}}
 	answers["POST /networks/create"] = func(r *http.Request) any {
-		var req struct{ IPAM struct{ Config []struct{ Subnet string } } }
+		var req struct {
+			IPAM struct{ Config []struct{ Subnet string } }
+		}
 		_ = json.NewDecoder(r.Body).Decode(&req)
 		switch {
 		case len(req.IPAM.Config) == 0:
@@ -290,6 +304,33 @@ func TestForeignContainerIsLeftAlone(t *testing.T) {
 	}
 	if strings.Contains(f.paths(), "DELETE") {
 		t.Errorf("something was removed:\n%s", f.paths())
+	}
+}
+
+// An engine that looks local and does not see this machine's files gets copies.
+func TestEngineWithAnotherFileSystem(t *testing.T) {
+	var mounts []int
+	answers := answersFor("img", map[string]any{"Os": "linux", "Architecture": "amd64"})
+	answers["POST /containers/create"] = func(r *http.Request) any {
+		var req struct{ HostConfig struct{ Mounts []any } }
+		_ = json.NewDecoder(r.Body).Decode(&req)
+		mounts = append(mounts, len(req.HostConfig.Mounts))
+		if len(mounts) == 1 {
+			return fakeError{http.StatusBadRequest, "invalid mount config for type \"bind\": bind source path does not exist: /x"}
+		}
+		return map[string]any{"Id": "made"}
+	}
+	answers["PUT /containers/made/archive"] = func(r *http.Request) any {
+		_, _ = io.Copy(io.Discard, r.Body)
+		return nil
+	}
+	answers["POST /containers/made/start"] = map[string]any{}
+	box, err := (&fakeEngine{answers: answers}).startHere(t).Create(t.Context(), newRequest(t, "img", networkLink).Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := box.(*Sandbox).Transport(); got != TransportExec || mounts[0] != 2 || mounts[1] != 0 {
+		t.Errorf("transport %s, mounts %v", got, mounts)
 	}
 }
 

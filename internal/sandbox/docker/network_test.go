@@ -77,3 +77,20 @@ func TestFreeSubnetsAvoidThisMachine(t *testing.T) {
 		}
 	}
 }
+
+// A network that was removed after it was found is found or made again.
+func TestNetworkRemovedMeanwhile(t *testing.T) {
+	p := realEngine(t, TransportAuto)
+	r := newRequest(t, baseImage(t, p), networkFull)
+	pl, err := p.plan(t.Context(), r.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pl.network = strings.Repeat("0", 64)
+	box, err := p.create(within(t, time.Minute), pl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	destroy(t, box)
+	nothingLeft(t, p, pl.run)
+}

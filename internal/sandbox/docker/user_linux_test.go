@@ -23,12 +23,12 @@ func TestAsOrdinaryUser(t *testing.T) {
 		t.Skipf("needs the engine's default socket: %v", err)
 	}
 	group := info.Sys().(*syscall.Stat_t).Gid
-	dir, err := os.MkdirTemp("", "docker-user-*")
+	dir, err := os.MkdirTemp("", "du-*") // short: the suite binds sockets below it
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	binary, server, home := filepath.Join(dir, "test"), filepath.Join(dir, "server"), filepath.Join(dir, "home")
+	binary, server, home := filepath.Join(dir, "test"), filepath.Join(dir, "server"), filepath.Join(dir, "h")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
