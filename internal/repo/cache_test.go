@@ -185,3 +185,33 @@ func TestRemoveForgetsARun(t *testing.T) {
 		t.Fatal("the user's ref went with them")
 	}
 }
+
+func TestSweepRemovesWhatKilledProcessesLeft(t *testing.T) {
+	f := newFixture(t)
+	_, key := f.prepare(f.resolve(task.Repo{}).Repo, false)
+	other := filepath.Join(f.state, "cache", "checkout", key[1:]+"0.tmp")
+	busy := filepath.Join(f.state, "cache", "checkout", key+".tmp")
+	view := filepath.Join(f.state, "cache", "tmp", "view-1")
+	for _, dir := range []string{other, busy, view} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	if err := os.Chtimes(view, old, old); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := f.cache.lock(t.Context(), f.cache.checkoutsDir(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if err := f.cache.Sweep(t.Context(), func(task.ID) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{other: false, busy: true, view: false} {
+		if _, err := os.Lstat(dir); (err == nil) != want {
+			t.Errorf("%s is there: %v", dir, err == nil)
+		}
+	}
+}

@@ -37,7 +37,9 @@ func (c *Cache) Diff(ctx context.Context, run task.ID, n int, o DiffOptions, w i
 		args = append(args, "-p", "--binary", "--full-index", "--no-renames")
 	}
 	args = append(args, "refs/insights/base", RefPrefix+string(run))
-	return c.git.run(ctx, call{gitDir: bare, out: w, bound: longBound, args: args})
+	// Wrapped, so that git does not get a file of ours to write to: a reader that goes
+	// away is an error that the caller knows.
+	return c.git.run(ctx, call{gitDir: bare, out: struct{ io.Writer }{w}, bound: longBound, args: args})
 }
 
 // captured is the bare repository of a run that holds changes.

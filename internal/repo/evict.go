@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -115,7 +116,31 @@ func (c *Cache) Sweep(ctx context.Context, live func(task.ID) bool) error {
 		}
 	}
 	c.sweepViews()
+	for _, dir := range []string{c.checkoutsDir(), c.mirrorsDir()} {
+		sweepHalfMade(dir)
+	}
 	return c.makeRoom(ctx, "")
+}
+
+// sweepHalfMade removes what was being made in dir by processes that are gone: the
+// lock of its name is free.
+func sweepHalfMade(dir string) {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return // there is none
+	}
+	for _, e := range all {
+		name, half := strings.CutSuffix(e.Name(), ".tmp")
+		if !half {
+			continue
+		}
+		l := flock.New(filepath.Join(dir, "locks", strings.TrimSuffix(name, ".git")), flock.SetPermissions(0o600))
+		if ok, err := l.TryLock(); err != nil || !ok {
+			continue
+		}
+		_ = RemoveAll(filepath.Join(dir, e.Name())) // the next sweep tries again
+		_ = l.Unlock()                              // closing the descriptor drops it in any case
+	}
 }
 
 // sweepViews removes views whose process was killed. One is used for seconds; a day

@@ -55,12 +55,9 @@ func (c *Cache) prepareMount(_ context.Context, s *source, p Prepared, o Prepare
 		return p, errs.New("repo.Prepare", errs.Usage, "leave out --mount, or accept it with --trust-mount",
 			"the mounted repository %q cannot be protected: %s", s.top, why)
 	}
-	for _, dir := range []string{"hooks", "info"} {
-		err := os.Mkdir(filepath.Join(s.gitDir, dir), 0o755)
-		if err != nil && !os.IsExist(err) && !o.TrustMount {
-			return p, errs.New("repo.Prepare", errs.Usage, "leave out --mount, or accept it with --trust-mount",
-				"the mounted repository %q cannot be protected: %w", s.top, err)
-		}
+	if err := makeProtected(s.gitDir); err != nil && !o.TrustMount {
+		return p, errs.New("repo.Prepare", errs.Usage, "leave out --mount, or accept it with --trust-mount",
+			"the mounted repository %q cannot be protected: %w", s.top, err)
 	}
 	bind(".git", false)
 	for _, rel := range []string{"config", "config.worktree", "hooks", "info", "modules"} {
@@ -77,6 +74,29 @@ func (c *Cache) prepareMount(_ context.Context, s *source, p Prepared, o Prepare
 		p.Mounts = append(p.Mounts, sandbox.Mount{Kind: sandbox.MountBind, ReadOnly: true, Source: alt, Target: to})
 	}
 	return p, nil
+}
+
+// makeProtected makes the directories of a git directory that shall be bound
+// read-only and are missing, for its owner.
+func makeProtected(gitDir string) error {
+	fi, err := os.Stat(gitDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"hooks", "info"} {
+		dir := filepath.Join(gitDir, name)
+		err := os.Mkdir(dir, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if own, ok := ownerOf(fi); err == nil && ok {
+			err = chown(dir, own)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inspectMount looks, without git, for what a sandbox can plant in a mounted

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
@@ -75,6 +76,7 @@ func (c *Cache) Prepare(ctx context.Context, r task.Repo, o PrepareOptions) (Pre
 		return c.prepareMount(ctx, s, p, o)
 	}
 	p.Origin = s.commonDir
+	p.Notices = append(p.Notices, c.limits(ctx, s, st.commit)...)
 	if err := c.makeBare(ctx, s, p); err != nil {
 		return p, err
 	}
@@ -88,6 +90,19 @@ func (c *Cache) Prepare(ctx context.Context, r task.Repo, o PrepareOptions) (Pre
 		return p, err
 	}
 	return c.lay(ctx, s, p, dirs, o)
+}
+
+// limits tells what of a commit a sandbox does not get: git alone does not have it.
+func (c *Cache) limits(ctx context.Context, s *source, commit string) []string {
+	var out []string
+	if _, err := c.git.text(ctx, s.call("cat-file", "-e", commit+":.gitmodules")); err == nil {
+		out = append(out, "the submodules of the repository are empty in the sandbox")
+	}
+	attributes, err := c.git.text(ctx, s.call("cat-file", "blob", commit+":.gitattributes"))
+	if err == nil && strings.Contains(attributes, "filter=lfs") {
+		out = append(out, "files that Git LFS keeps are pointers in the sandbox")
+	}
+	return out
 }
 
 // lend decides which object directories the sandbox is shown: the source's own, or

@@ -63,7 +63,13 @@ func TestRepositoryWithSubmodule(t *testing.T) {
 	f.git("", "init", "-q", outer)
 	f.git(outer, "submodule", "--quiet", "add", f.top, "sub")
 	f.git(outer, "commit", "-q", "-m", "outer")
-	f.roundTrip(task.Repo{Source: task.RepoLocal, Path: outer})
+	writeAt(t, outer, ".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n")
+	f.git(outer, "add", "-A")
+	f.git(outer, "commit", "-q", "-m", "lfs")
+	b, _ := f.roundTrip(task.Repo{Source: task.RepoLocal, Path: outer})
+	if len(b.p.Notices) != 2 {
+		t.Fatalf("notices %q", b.p.Notices)
+	}
 }
 
 func TestDetachedHead(t *testing.T) {
