@@ -54,13 +54,25 @@ func toolDirs(fsys fs.FS, pathEnv, home string) []string {
 		}
 		dir = path.Clean(dir)
 		f.add(dir)
-		f.links(dir)
+		if !distribution(dir) {
+			f.links(dir)
+		}
 	}
 	slices.Sort(f.found)
 	// A directory inside another that is shown is shown with it.
 	return slices.DeleteFunc(f.found, func(dir string) bool {
 		return slices.ContainsFunc(f.found, func(other string) bool { return other != dir && below(dir, other) })
 	})
+}
+
+// distribution reports whether dir belongs to the distribution, whose links lead
+// nowhere but into itself: looking at its thousands takes longer than a sandbox.
+func distribution(dir string) bool {
+	switch dir {
+	case "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/games":
+		return true
+	}
+	return false
 }
 
 // hidden reports whether dir lies in a home, so that a sandbox does not see it.
