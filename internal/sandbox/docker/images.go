@@ -75,8 +75,9 @@ func (im Images) Import(ctx context.Context, ref string, root io.Reader) error {
 	return follow(stream, func(string) {})
 }
 
-// Build builds and tags an image. It uses the engine's classic builder, which every
-// engine has and which needs no session with the client.
+// Build builds and tags an image, and removes the one that had the tag before. It
+// uses the engine's classic builder, which every engine has and which needs no
+// session with the client.
 func (im Images) Build(ctx context.Context, req image.BuildRequest, progress func(string)) error {
 	api, err := im.engine.connect(ctx)
 	if err != nil {
@@ -90,6 +91,7 @@ func (im Images) Build(ctx context.Context, req image.BuildRequest, progress fun
 	for k, v := range req.Args {
 		args[k] = &v
 	}
+	old, _ := im.Inspect(ctx, req.Tag) // none is fine
 	answer, err := api.ImageBuild(ctx, files, build.ImageBuildOptions{
 		Version: build.BuilderV1, Tags: []string{req.Tag}, Labels: req.Labels,
 		BuildArgs: args, NoCache: req.NoCache, Remove: true, ForceRemove: true,
@@ -97,7 +99,14 @@ func (im Images) Build(ctx context.Context, req image.BuildRequest, progress fun
 	if err != nil {
 		return err
 	}
-	return follow(answer.Body, progress)
+	if err := follow(answer.Body, progress); err != nil {
+		return err
+	}
+	if now, err := im.Inspect(ctx, req.Tag); err == nil && old.ID != "" && old.ID != now.ID {
+		// One that a container still uses, or that has another tag, stays.
+		_, _ = api.ImageRemove(ctx, old.ID, dockerimage.RemoveOptions{PruneChildren: true})
+	}
+	return nil
 }
 
 func dockerfileTar(dockerfile string) (io.Reader, error) {

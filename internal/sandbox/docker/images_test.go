@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	dockerimage "github.com/docker/docker/api/types/image"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/image"
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
@@ -81,6 +83,49 @@ func TestForeignImage(t *testing.T) {
 		t.Errorf("Create: %v", err)
 	}
 	nothingLeft(t, p, r.Labels[sandbox.LabelRun])
+}
+
+// A build leaves no image without a name behind, and tells what it does.
+func TestBuildReplacesTheImage(t *testing.T) {
+	p := realEngine(t, TransportAuto)
+	base, tag := "insightscli-test-base:"+randomHex(4), "insightscli-test-built:"+randomHex(4)
+	platform, err := p.Images().Platform(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	loadImage(t, p, base, strings.TrimPrefix(platform, "linux/"))
+	api := p.engine.api
+	t.Cleanup(func() {
+		_, _ = api.ImageRemove(context.Background(), tag, dockerimage.RemoveOptions{PruneChildren: true})
+	})
+	build := func(value string) image.Info {
+		var lines []string
+		err := p.Images().Build(within(t, time.Minute), image.BuildRequest{
+			Tag: tag, Dockerfile: "ARG BASE\nFROM ${BASE}\nENV VALUE=" + value + "\n",
+			Args: map[string]string{"BASE": base}, Labels: map[string]string{"value": value},
+		}, func(line string) { lines = append(lines, line) })
+		if err != nil || len(lines) == 0 {
+			t.Fatalf("build: %v, progress %v", err, lines)
+		}
+		info, err := p.Images().Inspect(t.Context(), tag)
+		if err != nil || info.Labels["value"] != value {
+			t.Fatalf("built: %+v, %v", info, err)
+		}
+		return info
+	}
+	first := build("1")
+	build("2")
+	if _, err := p.Images().Inspect(t.Context(), first.ID); !errors.Is(err, image.ErrMissing) {
+		t.Errorf("the first image is still there: %v", err)
+	}
+}
+
+func TestBuildFailureIsReported(t *testing.T) {
+	p := realEngine(t, TransportAuto)
+	err := p.Images().Build(within(t, time.Minute), image.BuildRequest{Tag: "insightscli-test-bad", Dockerfile: "FROM scratch\nRUN no-such-program\n"}, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "no-such-program") && !strings.Contains(err.Error(), "sh") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestFollowReportsFailures(t *testing.T) {
