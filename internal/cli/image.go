@@ -124,7 +124,7 @@ func runImageBuild(ctx context.Context, o *imageOptions) error {
 	if err != nil {
 		return err
 	}
-	b := s.providers.builder(s.dir)
+	b := s.providers.builder(s.dir, chosenEngine(s.config.Machine))
 	b.Args = proxyArgs(o.app.process.Environ)
 	info, err := b.Build(ctx, o.template, o.noCache, func(line string) {
 		fmt.Fprintln(o.app.streams.Err, render.Clean(line))

@@ -13,8 +13,10 @@ import (
 
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/owner"
 	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/task"
 )
 
 type pruneOptions struct {
@@ -70,7 +72,11 @@ func runPrune(ctx context.Context, o *pruneOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, me.Release()) }()
-	p := &pruning{state: s, me: me.Info, domain: s.db.ID, providers: s.reachable(ctx)}
+	providers, err := s.reachable(ctx)
+	if err != nil {
+		return err
+	}
+	p := &pruning{state: s, me: me.Info, domain: s.db.ID, providers: providers}
 	if err := p.find(ctx, o.all); err != nil {
 		return err
 	}
@@ -84,19 +90,51 @@ func runPrune(ctx context.Context, o *pruneOptions) (err error) {
 	return errors.Join(o.report(p.items), err)
 }
 
-// reachable returns the providers that answer. A Docker engine that does not is no
-// news: most machines have one provider.
-func (s *state) reachable(ctx context.Context) map[string]sandbox.Provider {
-	found := map[string]sandbox.Provider{}
-	for _, name := range []string{config.ProviderLocal, config.ProviderDocker} {
-		if name == config.ProviderDocker && s.providers.engine().Ping(ctx) != nil {
+// place is where sandboxes are: a provider, and for Docker an engine.
+type place struct {
+	provider string
+	engine   task.Engine
+}
+
+func placeOf(spec task.Spec) place {
+	if spec.Provider != config.ProviderDocker {
+		return place{provider: spec.Provider}
+	}
+	return place{spec.Provider, spec.Engine}
+}
+
+// reachable returns the providers that answer: those of this machine, and the engines
+// that runs were made on. An engine that does not answer is no news: most machines
+// have one provider.
+func (s *state) reachable(ctx context.Context) (map[place]sandbox.Provider, error) {
+	recs, err := s.store.Runs(ctx, journal.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	specs := []task.Spec{
+		{Provider: config.ProviderLocal},
+		{Provider: config.ProviderDocker, Engine: chosenEngine(s.config.Machine)},
+	}
+	for _, rec := range recs {
+		specs = append(specs, rec.Spec)
+	}
+	found, asked := map[place]sandbox.Provider{}, map[place]bool{}
+	for _, spec := range specs {
+		at := placeOf(spec)
+		if asked[at] {
 			continue
 		}
-		if p, err := s.providers.get(ctx, name); err == nil {
-			found[name] = p
+		asked[at] = true
+		p, err := s.providers.of(ctx, spec)
+		if err != nil {
+			continue // a provider of another build
 		}
+		if e, ok := p.(interface{ Ping(context.Context) error }); ok && e.Ping(ctx) != nil {
+			continue
+		}
+		found[at] = p
 	}
-	return found
+	return found, nil
 }
 
 // withKept decides whether kept sandboxes go, too.

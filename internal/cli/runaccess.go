@@ -184,8 +184,8 @@ func (s *state) enterKept(ctx context.Context, rec journal.Record) (agent.Remote
 	if err != nil {
 		return agent.Remote{}, nil, err
 	}
-	st := &steps.Steps{Provider: s.providers.get, Secrets: &runner.Secrets{Key: key, Store: s.store}}
-	box, err := st.Open(ctx, rec.Spec.Provider, sandbox.ID(rec.Result.Sandbox))
+	st := &steps.Steps{Provider: s.providers.of, Secrets: &runner.Secrets{Key: key, Store: s.store}}
+	box, err := st.Open(ctx, rec.Spec, sandbox.ID(rec.Result.Sandbox))
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return agent.Remote{}, nil, notLive(run, "the one that was kept is gone")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/secret/seal"
 	"github.com/Insights/insightscli/internal/statedb"
+	"github.com/Insights/insightscli/internal/task"
 )
 
 // keyFile seals the secrets of runs; it lies beside state.db, never in it.
@@ -118,10 +119,10 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 	r := runner.New(runner.Config{
 		Store: s.store, Secrets: secrets, Owner: me.ID, Force: force,
 		Steps: &steps.Steps{
-			Provider: s.providers.get, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
+			Provider: s.providers.of, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
 			AgentServer: s.agentServer, JWTKey: s.jwtKey,
-			EnsureImage: func(ctx context.Context, t image.Template, progress func(string)) error {
-				_, err := s.providers.builder(s.dir).Ensure(ctx, t, progress)
+			EnsureImage: func(ctx context.Context, spec task.Spec, t image.Template, progress func(string)) error {
+				_, err := s.providers.builder(s.dir, spec.Engine).Ensure(ctx, t, progress)
 				return err
 			},
 			Dir: s.dir, Owner: me.Label(), Domain: s.db.ID,

@@ -90,6 +90,7 @@ func (a *app) place(ctx context.Context, p *plan, name string) error {
 
 // placeDocker names the image: the template's, unless another is given.
 func placeDocker(p *plan) error {
+	p.spec.Engine = chosenEngine(p.config.Machine)
 	if p.spec.Image != "" {
 		return nil
 	}

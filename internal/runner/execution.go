@@ -202,7 +202,7 @@ func (x *execution) provision(ctx context.Context, in steps.ProvisionIn) (steps.
 		return out, err
 	}
 	_, err = do(ctx, x, step{"image", "Building image " + x.spec.Image, "Built image " + x.spec.Image},
-		steps.ImageIn{Image: x.spec.Image}, func(ctx context.Context, in steps.ImageIn) (steps.ImageOut, error) {
+		steps.ImageIn{Spec: x.spec}, func(ctx context.Context, in steps.ImageIn) (steps.ImageOut, error) {
 			return x.s().Image(ctx, in, func(line string) { x.story.notice("info", line) })
 		})
 	if err != nil {
@@ -230,7 +230,7 @@ func (x *execution) attach(ctx context.Context, id sandbox.ID) error {
 	if err := x.runner.c.Store.SetSandbox(record, x.spec.Run, string(id)); err != nil {
 		return err
 	}
-	box, err := x.s().Open(ctx, x.spec.Provider, id)
+	box, err := x.s().Open(ctx, x.spec, id)
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return errs.New("runner.attach", errs.Internal, "insightscli run --start "+x.spec.Run.Short(),
 			"the sandbox of run %s is gone", x.spec.Run.Short())

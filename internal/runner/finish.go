@@ -30,9 +30,7 @@ func (x *execution) cleanUp(ctx context.Context) error {
 
 	st := step{"cleanup", "Removing sandbox", "Removed sandbox"}
 	x.story.step(st.name, task.StepInProgress, st.doing, "")
-	_, err := x.s().Destroy(bounded, steps.DestroyIn{
-		Run: x.spec.Run, Provider: x.spec.Provider, Domain: x.s().Domain, Sandbox: x.sandboxID(),
-	}, x.box)
+	_, err := x.s().Destroy(bounded, steps.DestroyIn{Spec: x.spec, Domain: x.s().Domain, Sandbox: x.sandboxID()}, x.box)
 	if err != nil {
 		x.story.step(st.name, task.StepFailed, st.doing, err.Error())
 		return err

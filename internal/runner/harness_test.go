@@ -80,7 +80,7 @@ func (r *rig) newRunner(owner string) *runner.Runner {
 	return runner.New(runner.Config{
 		Store: r.store, Secrets: secrets, Owner: owner, Force: r.force,
 		Steps: &steps.Steps{
-			Provider: func(context.Context, string) (sandbox.Provider, error) { return r.provider, nil },
+			Provider: func(context.Context, task.Spec) (sandbox.Provider, error) { return r.provider, nil },
 			Tokens:   r.tokens, Secrets: secrets, Repos: repo.New(repo.Options{Dir: r.dir}),
 			AgentServer: func(context.Context) (string, error) { return os.Args[0], nil },
 			Dir:         r.dir, Owner: "host/boot/1/1", Domain: "test",

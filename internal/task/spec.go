@@ -47,6 +47,7 @@ type Spec struct {
 
 	Environment string  `json:"environment,omitempty"` // SandboxEnvironment name
 	Provider    string  `json:"provider"`
+	Engine      Engine  `json:"engine,omitzero"` // docker: the engine that the run was started on
 	Template    string  `json:"template"`
 	Image       string  `json:"image,omitempty"` // image reference; empty where the provider has none
 	Network     Network `json:"network"`
@@ -70,6 +71,16 @@ type Spec struct {
 	ExitCode     bool     `json:"exit_code,omitempty"` // the process exits with the command's own code
 	ToolDirs     []string `json:"tool_dirs,omitempty"` // host directories bound read-only on `local`
 	Detached     bool     `json:"detached,omitempty"`
+}
+
+// Engine says which container engine a run is on, in the words of the engine's own
+// client. A runner that takes the run over was perhaps started with others.
+type Engine struct {
+	Host      string `json:"host,omitempty"`       // DOCKER_HOST
+	Context   string `json:"context,omitempty"`    // DOCKER_CONTEXT
+	ConfigDir string `json:"config_dir,omitempty"` // DOCKER_CONFIG
+	CertPath  string `json:"cert_path,omitempty"`  // DOCKER_CERT_PATH
+	TLSVerify bool   `json:"tls_verify,omitempty"` // DOCKER_TLS_VERIFY
 }
 
 // Agent says who does the work.

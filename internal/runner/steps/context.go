@@ -30,7 +30,7 @@ func (s *Steps) Context(ctx context.Context, in ContextIn) (ContextOut, error) {
 			"use the insightscli that started this run",
 			"run %s was made with version %d of the task form, this is version %d", in.Spec.Run.Short(), in.Spec.V, task.SpecVersion)
 	}
-	if _, err := s.Provider(ctx, in.Spec.Provider); err != nil {
+	if _, err := s.Provider(ctx, in.Spec); err != nil {
 		return ContextOut{}, err
 	}
 	return ContextOut{Name: "insights-" + in.Spec.Run.Short()}, nil

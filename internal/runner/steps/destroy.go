@@ -12,10 +12,9 @@ import (
 
 // DestroyIn names what is to go.
 type DestroyIn struct {
-	Run      task.ID    `json:"run"`
-	Provider string     `json:"provider"`
-	Domain   string     `json:"domain"`            // sandbox.LabelState of the run's sandboxes
-	Sandbox  sandbox.ID `json:"sandbox,omitempty"` // empty: found by label
+	Spec    task.Spec  `json:"spec"`
+	Domain  string     `json:"domain"`            // sandbox.LabelState of the run's sandboxes
+	Sandbox sandbox.ID `json:"sandbox,omitempty"` // empty: found by label
 }
 
 // DestroyOut is empty: what could not be removed is an error.
@@ -29,14 +28,14 @@ func (s *Steps) Destroy(ctx context.Context, in DestroyIn, box sandbox.Sandbox) 
 	var all []error
 	if err := s.destroySandboxes(ctx, in, box); err != nil {
 		all = append(all, err)
-	} else if err := os.RemoveAll(s.RunDir(in.Run)); err != nil {
+	} else if err := os.RemoveAll(s.RunDir(in.Spec.Run)); err != nil {
 		// Not before the sandbox is gone: it writes there.
 		all = append(all, fmt.Errorf("remove the run's directory: %w", err))
 	}
-	if err := s.Tokens.Revoke(ctx, in.Run); err != nil {
+	if err := s.Tokens.Revoke(ctx, in.Spec.Run); err != nil {
 		all = append(all, fmt.Errorf("revoke the run's token: %w", err))
 	}
-	if err := s.Repos.Release(ctx, in.Run); err != nil {
+	if err := s.Repos.Release(ctx, in.Spec.Run); err != nil {
 		all = append(all, err)
 	}
 	return DestroyOut{}, errors.Join(all...)
@@ -49,13 +48,13 @@ func (s *Steps) destroySandboxes(ctx context.Context, in DestroyIn, box sandbox.
 		}
 		return nil
 	}
-	p, err := s.Provider(ctx, in.Provider)
+	p, err := s.Provider(ctx, in.Spec)
 	if err != nil {
 		return fmt.Errorf("remove sandbox: %w", err)
 	}
 	ids := []sandbox.ID{in.Sandbox}
 	if in.Sandbox == "" {
-		found, err := p.List(ctx, map[string]string{sandbox.LabelRun: string(in.Run), sandbox.LabelState: in.Domain})
+		found, err := p.List(ctx, map[string]string{sandbox.LabelRun: string(in.Spec.Run), sandbox.LabelState: in.Domain})
 		if err != nil {
 			return fmt.Errorf("find sandbox: %w", err)
 		}

@@ -5,11 +5,12 @@ import (
 	"errors"
 
 	"github.com/Insights/insightscli/internal/image"
+	"github.com/Insights/insightscli/internal/task"
 )
 
 // ImageIn asks for the image of a template.
 type ImageIn struct {
-	Image string `json:"image"` // reference
+	Spec task.Spec `json:"spec"`
 }
 
 // ImageOut is empty: the image is there.
@@ -24,9 +25,9 @@ func NeedsImage(err error, ref string) bool {
 
 // Image builds the image of a template. progress gets a line at a time.
 func (s *Steps) Image(ctx context.Context, in ImageIn, progress func(string)) (ImageOut, error) {
-	t, ok := image.ForTag(in.Image)
+	t, ok := image.ForTag(in.Spec.Image)
 	if !ok {
 		return ImageOut{}, image.ErrMissing
 	}
-	return ImageOut{}, s.EnsureImage(ctx, t, progress)
+	return ImageOut{}, s.EnsureImage(ctx, in.Spec, t, progress)
 }

@@ -32,7 +32,7 @@ type ProvisionOut struct {
 // Provision creates the sandbox, labelled with its run. One that an earlier,
 // interrupted try left is removed first, by Create: no agent ever ran in it.
 func (s *Steps) Provision(ctx context.Context, in ProvisionIn) (ProvisionOut, error) {
-	p, err := s.Provider(ctx, in.Spec.Provider)
+	p, err := s.Provider(ctx, in.Spec)
 	if err != nil {
 		return ProvisionOut{}, err
 	}
@@ -139,8 +139,8 @@ func (s *Steps) environment(ctx context.Context, t task.Spec) (map[string]string
 
 // Open attaches to the sandbox of a run. The error wraps sandbox.ErrNotFound when
 // it is gone.
-func (s *Steps) Open(ctx context.Context, provider string, id sandbox.ID) (sandbox.Sandbox, error) {
-	p, err := s.Provider(ctx, provider)
+func (s *Steps) Open(ctx context.Context, spec task.Spec, id sandbox.ID) (sandbox.Sandbox, error) {
+	p, err := s.Provider(ctx, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -48,8 +48,8 @@ type secrets interface {
 
 // Steps is what the steps need. The zero value is not usable; wiring fills it.
 type Steps struct {
-	// Provider returns the provider of that name, or why there is none here.
-	Provider func(ctx context.Context, name string) (sandbox.Provider, error)
+	// Provider returns the provider that a Spec names, or why there is none here.
+	Provider func(ctx context.Context, spec task.Spec) (sandbox.Provider, error)
 	Tokens   tokens
 	Secrets  secrets
 	Repos    *repo.Cache
@@ -58,7 +58,7 @@ type Steps struct {
 	// sandboxes, unpacked if need be.
 	AgentServer func(ctx context.Context) (string, error)
 	// EnsureImage builds the image of a template unless it is there.
-	EnsureImage func(ctx context.Context, t image.Template, progress func(string)) error
+	EnsureImage func(ctx context.Context, spec task.Spec, t image.Template, progress func(string)) error
 	// JWTKey returns the PEM of the public key that outside clients of a published
 	// agent server are checked against, and its key id.
 	JWTKey func(ctx context.Context) (pem []byte, kid string, err error)

@@ -28,7 +28,7 @@ type WorkspaceOut struct {
 // made when a sandbox is made.
 func (s *Steps) Workspace(ctx context.Context, in WorkspaceIn) (WorkspaceOut, error) {
 	t := in.Spec
-	p, err := s.Provider(ctx, t.Provider)
+	p, err := s.Provider(ctx, t)
 	if err != nil {
 		return WorkspaceOut{}, err
 	}
