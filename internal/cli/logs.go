@@ -251,7 +251,11 @@ func (o *logsOptions) count(ev task.Event, open map[task.Stream]bool) counted {
 		c.lines = 0
 	}
 	out, err := ev.Output()
-	if err != nil || ev.Kind != task.KindOutput || out.ExitCode != nil {
+	if err != nil || ev.Kind != task.KindOutput {
+		return c
+	}
+	if out.ExitCode != nil { // nothing is shown of it
+		c.lines = 0
 		return c
 	}
 	stream, _, _ := out.Bytes() // what cannot be decoded is not shown either

@@ -61,7 +61,8 @@ func noticed(text string) task.Event {
 }
 
 func TestTailCutsInsideAnEvent(t *testing.T) {
-	a, s, rec, _ := recorded(t, said("1\n2\n3\n4\n", false), noticed("between"), said("5\n6", true), said("66\n7\n", false))
+	a, s, rec, _ := recorded(t, said("1\n2\n3\n4\n", false), noticed("between"), said("5\n6", true), said("66\n7\n", false),
+		task.Event{At: time.Now(), Kind: task.KindOutput, Params: []byte(`{"exitCode":1}`)})
 	for tail, want := range map[int]string{
 		0: "", 1: "7\n", 2: "666\n7\n", 3: "5\n666\n7\n", 4: "5\n666\n7\n", 5: "4\n5\n666\n7\n", 7: "2\n3\n4\n5\n666\n7\n", 100: "1\n2\n3\n4\n5\n666\n7\n",
 	} {

@@ -43,7 +43,7 @@ func (p *pruning) findDirectories(ctx context.Context) error {
 			return err
 		}
 		rec, err := p.store.Run(ctx, run)
-		if !ok || p.spare[run] || err == nil && p.providers[rec.Spec.Provider] == nil {
+		if !ok || p.spare[run] || err == nil && p.providers[placeOf(rec.Spec)] == nil {
 			continue
 		}
 		box := slices.IndexFunc(p.items, func(l *leftover) bool { return l.Kind == kindSandbox && l.Run == run })

@@ -49,7 +49,7 @@ type pruning struct {
 	*state
 	me        owner.Info
 	domain    string
-	providers map[string]sandbox.Provider
+	providers map[place]sandbox.Provider
 
 	items []*leftover
 	spare map[task.ID]bool // runs of which something must stay
@@ -64,16 +64,12 @@ type lender interface {
 // find looks for everything, in the order in which it can be removed.
 func (p *pruning) find(ctx context.Context, caches bool) error {
 	p.spare = map[task.ID]bool{}
-	names := make([]string, 0, len(p.providers))
-	for name := range p.providers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := p.findSandboxes(ctx, name); err != nil {
-			return fmt.Errorf("provider %s: %w", name, err)
+	for at, provider := range p.providers {
+		if err := p.findSandboxes(ctx, at.provider, provider); err != nil {
+			return fmt.Errorf("provider %s: %w", at.provider, err)
 		}
 	}
+	slices.SortFunc(p.items, func(a, b *leftover) int { return strings.Compare(a.Provider+a.ID, b.Provider+b.ID) })
 	for _, f := range []func(context.Context) error{p.findAllLent, p.findDirectories, p.findChanges, p.findOwners} {
 		if err := f(ctx); err != nil {
 			return err
@@ -85,7 +81,16 @@ func (p *pruning) find(ctx context.Context, caches bool) error {
 	return nil
 }
 
-func (p *pruning) add(l leftover) { p.items = append(p.items, &l) }
+// add notes a thing, once: two names may mean the same engine.
+func (p *pruning) add(l leftover) {
+	if !p.has(l) {
+		p.items = append(p.items, &l)
+	}
+}
+
+func (p *pruning) has(item leftover) bool {
+	return slices.ContainsFunc(p.items, func(l *leftover) bool { return l.Kind == item.Kind && l.ID == item.ID })
+}
 
 // verdict says whether what carries a run's label may go: not if the run is live,
 // its owner is on another machine or, for a run that is not recorded, still alive.
@@ -144,8 +149,7 @@ func (p *pruning) dead(label string) bool {
 	return err != nil && !errors.Is(err, fs.ErrPermission)
 }
 
-func (p *pruning) findSandboxes(ctx context.Context, name string) error {
-	provider := p.providers[name]
+func (p *pruning) findSandboxes(ctx context.Context, name string, provider sandbox.Provider) error {
 	found, err := provider.List(ctx, map[string]string{sandbox.LabelState: p.domain})
 	if err != nil {
 		return err
@@ -186,10 +190,10 @@ func (p *pruning) letGo(ctx context.Context, run task.ID) error {
 }
 
 func (p *pruning) findAllLent(ctx context.Context) error {
-	for name, provider := range p.providers {
+	for at, provider := range p.providers {
 		if l, ok := provider.(lender); ok {
-			if err := p.findLent(ctx, name, l); err != nil {
-				return fmt.Errorf("provider %s: %w", name, err)
+			if err := p.findLent(ctx, at.provider, l); err != nil {
+				return fmt.Errorf("provider %s: %w", at.provider, err)
 			}
 		}
 	}
@@ -217,13 +221,9 @@ func (p *pruning) findLent(ctx context.Context, name string, l lender) error {
 		if err != nil {
 			return err
 		}
-		if ok && !p.has(item) {
+		if ok {
 			p.add(item)
 		}
 	}
 	return nil
-}
-
-func (p *pruning) has(item leftover) bool {
-	return slices.ContainsFunc(p.items, func(l *leftover) bool { return l.Kind == item.Kind && l.ID == item.ID })
 }

@@ -127,7 +127,7 @@ func (a *attic) box(run task.ID, label, domainOf string) sandbox.ID {
 
 func (a *attic) prune(withKept bool) []*leftover {
 	a.t.Helper()
-	p := &pruning{state: a.s, me: a.me.Info, domain: "here", providers: map[string]sandbox.Provider{"shelf": a.shelf}}
+	p := &pruning{state: a.s, me: a.me.Info, domain: "here", providers: map[place]sandbox.Provider{{provider: "shelf"}: a.shelf}}
 	if err := p.find(a.t.Context(), false); err != nil {
 		a.t.Fatal(err)
 	}
