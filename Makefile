@@ -44,6 +44,7 @@ agent-server-%:
 	@mkdir -p bin
 	GOOS=linux GOARCH=$* go build $(VERBOSE) -trimpath -ldflags '$(ldflags)' -o bin/insights-agent-server-$* ./cmd/insights-agent-server
 	@gzip -9 -n -c bin/insights-agent-server-$* > $(embedded)/insights-agent-server-linux-$*.gz
+	@{ sha256sum 2>/dev/null || shasum -a 256; } < $(embedded)/insights-agent-server-linux-$*.gz | cut -d' ' -f1 > $(embedded)/insights-agent-server-linux-$*.gz.sha256
 
 .PHONY: lint
 lint: ## Format, vet and lint
@@ -73,7 +74,7 @@ docs: bin/insightscli ## Completions and man pages into dist/
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin dist $(embedded)/*.gz
+	rm -rf bin dist $(embedded)/*.gz $(embedded)/*.gz.sha256
 
 .PHONY: help
 help: ## This list
