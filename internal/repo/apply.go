@@ -64,8 +64,10 @@ func (c *Cache) mergePatch(ctx context.Context, m merge) (patch []byte, files []
 		return nil, nil, err
 	}
 	git := func(args ...string) call {
-		return call{gitDir: m.bare, args: args, bound: longBound,
-			env: []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strings.Join(quoteAll(m.src.objects), string(os.PathListSeparator))}}
+		return call{
+			gitDir: m.bare, args: args, bound: longBound,
+			env: []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + strings.Join(quoteAll(m.src.objects), string(os.PathListSeparator))},
+		}
 	}
 	merged, err := c.mergeTrees(ctx, m, git, now)
 	if err != nil {

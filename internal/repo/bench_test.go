@@ -47,8 +47,10 @@ func BenchmarkBigRepository(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		p, err := c.Prepare(ctx, r.Repo, PrepareOptions{Run: run, UID: os.Getuid(), GID: os.Getgid(),
-			WorkDir: filepath.Join(state, "run", string(run)), Overlay: overlay})
+		p, err := c.Prepare(ctx, r.Repo, PrepareOptions{
+			Run: run, UID: os.Getuid(), GID: os.Getgid(),
+			WorkDir: filepath.Join(state, "run", string(run)), Overlay: overlay,
+		})
 		if err != nil {
 			b.Fatal(err)
 		}

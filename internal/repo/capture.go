@@ -95,20 +95,13 @@ func (c *Cache) carry(ctx context.Context, in Execer, p Prepared) (oid, partial 
 	if err != nil {
 		return "", "", err
 	}
-	bare := c.BareDir(p.Run, p.N)
-	was, err := c.git.text(ctx, call{gitDir: bare, args: []string{"rev-parse", "--verify", p.Base + "^{tree}"}})
+	was, err := c.git.text(ctx, call{gitDir: c.BareDir(p.Run, p.N), args: []string{"rev-parse", "--verify", p.Base + "^{tree}"}})
 	if err != nil {
 		return "", "", fmt.Errorf("read base: %w", err)
 	}
-	parent := p.Base
-	if head != "" && head != p.Repo.Commit {
-		code, _, err := k.git.run(ctx, io.Discard, nil, "merge-base", "--is-ancestor", p.Repo.Commit, head)
-		if err != nil {
-			return "", "", err
-		}
-		if code == 0 {
-			parent = head
-		}
+	parent, err := k.parent(ctx, p, head)
+	if err != nil {
+		return "", "", err
 	}
 	if tree == was && parent == p.Base {
 		return "", partial, nil
@@ -121,6 +114,18 @@ func (c *Cache) carry(ctx context.Context, in Execer, p Prepared) (oid, partial 
 		return "", "", err
 	}
 	return oid, partial, c.pull(ctx, k, p, oid)
+}
+
+// parent is the agent's HEAD where that descends from where it began, else the base.
+func (k *carrier) parent(ctx context.Context, p Prepared, head string) (string, error) {
+	if head == "" || head == p.Repo.Commit {
+		return p.Base, nil
+	}
+	code, _, err := k.git.run(ctx, io.Discard, nil, "merge-base", "--is-ancestor", p.Repo.Commit, head)
+	if err == nil && code == 0 {
+		return head, nil
+	}
+	return p.Base, err
 }
 
 // open finds the agent's HEAD and makes an index of our own out of the agent's, so
@@ -236,8 +241,10 @@ func (c *Cache) pull(ctx context.Context, k carrier, p Prepared, oid string) err
 		gitDir: bare, in: r, out: io.Discard, bound: captureBound,
 		// One object may not ask for more memory than the whole pack may hold.
 		env: []string{"GIT_ALLOC_LIMIT=" + strconv.FormatInt(max(c.maxPack, 64<<20), 10)},
-		args: []string{"-c", "core.bigFileThreshold=16m", "index-pack", "--stdin", "--strict", "--fsck-objects",
-			"--max-input-size=" + strconv.FormatInt(c.maxPack, 10)},
+		args: []string{
+			"-c", "core.bigFileThreshold=16m", "index-pack", "--stdin", "--strict", "--fsck-objects",
+			"--max-input-size=" + strconv.FormatInt(c.maxPack, 10),
+		},
 	})
 	// Whoever ended first says what went wrong; the other only lost its peer.
 	var from error

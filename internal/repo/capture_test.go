@@ -3,6 +3,7 @@ package repo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand"
 	"os"
@@ -314,4 +315,36 @@ func unhex(s string) string {
 		out = append(out, byte(hi<<4|lo))
 	}
 	return string(out)
+}
+
+func TestManyObjectsArriveAsOnePack(t *testing.T) {
+	f := newFixture(t)
+	b := f.open(task.Repo{})
+	for i := range 2 * fewObjects {
+		writeAt(t, b.dir, fmt.Sprintf("many/%d", i), fmt.Sprint(i))
+	}
+	res := f.capture(b)
+	if res.Files != 2*fewObjects {
+		t.Fatalf("result %+v", res)
+	}
+	if got := f.git(f.top, "ls-tree", "-r", "--name-only", res.Ref, "many/7"); got != "many/7" {
+		t.Fatal(got)
+	}
+	packs, err := filepath.Glob(filepath.Join(f.top, ".git/objects/pack/*.pack"))
+	if err != nil || len(packs) != 1 {
+		t.Fatalf("packs %v, %v", packs, err)
+	}
+}
+
+// Nothing of the caller's environment that steers git reaches it.
+func TestEnvironmentIsNarrow(t *testing.T) {
+	f := newFixture(t)
+	f.cache = New(Options{Dir: f.state, Environ: append(testEnviron(t), "GIT_DIR=/nowhere", "GIT_WORK_TREE=/nowhere",
+		"GIT_INDEX_FILE=/nowhere", "GIT_OBJECT_DIRECTORY=/nowhere", "GIT_CONFIG_COUNT=x", "GIT_EXEC_PATH=/nowhere", "LD_PRELOAD=/nowhere")})
+	f.roundTrip(task.Repo{})
+	for _, kv := range f.cache.git.env {
+		if strings.Contains(kv, "/nowhere") {
+			t.Errorf("%s is handed on", kv)
+		}
+	}
 }

@@ -148,8 +148,10 @@ func (c *Cache) build(ctx context.Context, s *source, commit, dir string, o Prep
 	// read-tree rather than checkout: it needs no HEAD and runs no hook.
 	err = c.git.run(ctx, call{
 		gitDir: view, tree: tree, dir: tree, bound: longBound,
-		args: []string{"-c", "core.bare=false", "-c", "checkout.workers=0", "-c", "index.version=2",
-			"-c", "index.threads=1", "read-tree", "--reset", "-u", commit},
+		args: []string{
+			"-c", "core.bare=false", "-c", "checkout.workers=0", "-c", "index.version=2",
+			"-c", "index.threads=1", "read-tree", "--reset", "-u", commit,
+		},
 	})
 	if err != nil {
 		return checkoutError(err)
@@ -161,14 +163,21 @@ func (c *Cache) build(ctx context.Context, s *source, commit, dir string, o Prep
 	if err := RemoveAll(view); err != nil {
 		return err
 	}
-	meta, err := json.Marshal(entryMeta{Commit: commit, Bytes: size, Boot: bootID()})
-	if err != nil {
-		return fmt.Errorf("make checkout: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(tmp, metaName), meta, 0o600); err != nil {
-		return fmt.Errorf("make checkout: %w", err)
+	if err := writeMeta(tmp, entryMeta{Commit: commit, Bytes: size, Boot: bootID()}); err != nil {
+		return err
 	}
 	if err := os.Rename(tmp, dir); err != nil {
+		return fmt.Errorf("make checkout: %w", err)
+	}
+	return nil
+}
+
+func writeMeta(dir string, m entryMeta) error {
+	raw, err := json.Marshal(m)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, metaName), raw, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("make checkout: %w", err)
 	}
 	return nil

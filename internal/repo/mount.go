@@ -47,8 +47,10 @@ func (c *Cache) prepareMount(_ context.Context, s *source, p Prepared, o Prepare
 	p.Notices = append(p.Notices, fmt.Sprintf("do not run git in %s before the run is over: the sandbox can change the repository", s.top))
 	target := p.Repo.Dir()
 	bind := func(rel string, readOnly bool) {
-		p.Mounts = append(p.Mounts, sandbox.Mount{Kind: sandbox.MountBind, ReadOnly: readOnly,
-			Source: filepath.Join(s.top, filepath.FromSlash(rel)), Target: strings.TrimSuffix(target+"/"+rel, "/")})
+		p.Mounts = append(p.Mounts, sandbox.Mount{
+			Kind: sandbox.MountBind, ReadOnly: readOnly,
+			Source: filepath.Join(s.top, filepath.FromSlash(rel)), Target: strings.TrimSuffix(target+"/"+rel, "/"),
+		})
 	}
 	bind("", false)
 	if why := unprotectable(s); why != "" && !o.TrustMount {

@@ -188,8 +188,10 @@ func (c *Cache) lay(ctx context.Context, s *source, p Prepared, objects []string
 	tree := sandbox.Mount{Kind: sandbox.MountBind, Source: filepath.Join(o.WorkDir, "tree"), Target: p.Repo.Dir()}
 	if o.Overlay {
 		p.Method = methodOverlay
-		tree = sandbox.Mount{Kind: sandbox.MountOverlay, Source: entry, Target: p.Repo.Dir(),
-			Upper: filepath.Join(o.WorkDir, "upper"), Work: filepath.Join(o.WorkDir, "work")}
+		tree = sandbox.Mount{
+			Kind: sandbox.MountOverlay, Source: entry, Target: p.Repo.Dir(),
+			Upper: filepath.Join(o.WorkDir, "upper"), Work: filepath.Join(o.WorkDir, "work"),
+		}
 		err = makeUpper(tree, files, o)
 	} else {
 		p.Method, err = c.makeCopy(ctx, entry, tree.Source, files, o)

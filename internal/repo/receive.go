@@ -43,8 +43,10 @@ func (c *Cache) receive(ctx context.Context, p Prepared, oid string) (string, er
 	}
 	// Everything that hangs on it must be there: index-pack has checked the objects
 	// of the pack, this checks that nothing between them and the base is missing.
-	err = c.git.run(ctx, call{gitDir: bare, out: io.Discard, bound: captureBound,
-		args: []string{"rev-list", "--objects", "--quiet", oid, "--not", p.Base}})
+	err = c.git.run(ctx, call{
+		gitDir: bare, out: io.Discard, bound: captureBound,
+		args: []string{"rev-list", "--objects", "--quiet", oid, "--not", p.Base},
+	})
 	if err != nil {
 		return "", errs.New("repo.Capture", errs.Conflict, "", "take the changes out: %w", err)
 	}
@@ -55,7 +57,8 @@ func (c *Cache) receive(ctx context.Context, p Prepared, oid string) (string, er
 func (c *Cache) count(ctx context.Context, bare, base, commit string, res *task.RepoResult) error {
 	out, err := c.git.text(ctx, call{gitDir: bare, bound: captureBound, args: []string{
 		"-c", "core.bigFileThreshold=16m",
-		"diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", base, commit}})
+		"diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", base, commit,
+	}})
 	if err != nil {
 		return fmt.Errorf("count changes: %w", err)
 	}

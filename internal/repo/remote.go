@@ -186,8 +186,10 @@ func (c *Cache) newMirror(ctx context.Context, r task.Repo, dir string) error {
 func (c *Cache) fetch(ctx context.Context, r task.Repo, dir string) error {
 	err := c.git.run(ctx, call{
 		gitDir: dir, bound: longBound, stall: fetchStall,
-		args: []string{"fetch", "--progress", "--prune", "--no-tags", "--no-write-fetch-head", "--force", "--", r.URL,
-			"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"},
+		args: []string{
+			"fetch", "--progress", "--prune", "--no-tags", "--no-write-fetch-head", "--force", "--", r.URL,
+			"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*",
+		},
 	})
 	if err != nil && exitCode(err) > 0 && !damaged(err) {
 		return remoteError(r.URL, err)
@@ -201,9 +203,11 @@ func (c *Cache) fetch(ctx context.Context, r task.Repo, dir string) error {
 // damaged recognises what git says about its own repository when that is broken.
 func damaged(err error) bool {
 	low := strings.ToLower(stderrOf(err))
-	for _, p := range []string{"not a git repository: '", "bad object", "corrupt", "unable to read", "missing blob", "missing tree",
+	for _, p := range []string{
+		"not a git repository: '", "bad object", "corrupt", "unable to read", "missing blob", "missing tree",
 		"missing commit", "invalid sha1 pointer", "did not send all necessary objects", "index file", "packfile", "bad config",
-		"unable to resolve reference", "cannot lock ref"} {
+		"unable to resolve reference", "cannot lock ref",
+	} {
 		if strings.Contains(low, p) {
 			return true
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,8 +137,10 @@ func TestManyRunsAtOnceShareMirrorAndCheckout(t *testing.T) {
 			run := task.NewID()
 			// Every one has a cache of its own, as another process would.
 			c := New(Options{Dir: f.state, Environ: testEnviron(t)})
-			p, err := c.Prepare(t.Context(), r, PrepareOptions{Run: run, UID: os.Getuid(), GID: os.Getgid(),
-				WorkDir: filepath.Join(f.state, "run", string(run))})
+			p, err := c.Prepare(t.Context(), r, PrepareOptions{
+				Run: run, UID: os.Getuid(), GID: os.Getgid(),
+				WorkDir: filepath.Join(f.state, "run", string(run)),
+			})
 			if err != nil {
 				t.Error(err)
 				return
@@ -177,12 +180,12 @@ func TestRemoteRefusals(t *testing.T) {
 	}
 	writeAt(t, f.state, "x", "")
 	f.cache = New(Options{Dir: f.state, Environ: append(testEnviron(t), "GIT_ASKPASS="+tool, "SSH_ASKPASS="+tool, "DISPLAY=:0", "GIT_SSH_COMMAND="+tool)})
-	status := http.StatusUnauthorized
+	var status atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if status == http.StatusUnauthorized {
+		if status.Load() == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 		}
-		w.WriteHeader(status)
+		w.WriteHeader(int(status.Load()))
 	}))
 	defer server.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -206,7 +209,7 @@ func TestRemoteRefusals(t *testing.T) {
 		{0, gone, errs.Unavailable},
 		{0, "file:///nowhere/at/all", errs.NotFound},
 	} {
-		status = tt.status
+		status.Store(int64(tt.status))
 		if err := refusal(t, f.cache, tt.address); errs.KindOf(err) != tt.kind {
 			t.Errorf("%s, %d: %v is %s, want %s", tt.address, tt.status, err, errs.KindOf(err), tt.kind)
 		}

@@ -31,8 +31,10 @@ func newInside(in Execer, dir string) inside {
 }
 
 func (i inside) command(args ...string) wire.Command {
-	argv := []string{"git", "-C", i.dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-		"-c", "gc.auto=0", "-c", "commit.gpgSign=false", "-c", "core.safecrlf=false", "-c", "color.ui=false"}
+	argv := []string{
+		"git", "-C", i.dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+		"-c", "gc.auto=0", "-c", "commit.gpgSign=false", "-c", "core.safecrlf=false", "-c", "color.ui=false",
+	}
 	return wire.Command{Argv: append(argv, args...), Dir: "/", Env: i.env}
 }
 

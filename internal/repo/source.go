@@ -82,8 +82,10 @@ func (s *source) trusting(args []string) []string {
 }
 
 func (c *Cache) discover(ctx context.Context, s *source, dir string) error {
-	args := []string{"rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir",
-		"--is-bare-repository", "--is-inside-git-dir", "--is-shallow-repository", "--show-object-format"}
+	args := []string{
+		"rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir",
+		"--is-bare-repository", "--is-inside-git-dir", "--is-shallow-repository", "--show-object-format",
+	}
 	out, err := c.git.text(ctx, call{dir: dir, args: args})
 	if err != nil && isDubious(err) {
 		if s.trust = trusted(s.global, dir); s.trust {
