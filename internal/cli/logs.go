@@ -295,7 +295,7 @@ func (o *logsOptions) printServerLog(ctx context.Context, s *state, rec journal.
 	st := o.app.streams
 	out := o.app.clean(st.Out, st.OutTTY && !o.raw)
 	if rec.State.Terminal() && !kept(rec) {
-		return copyServerLog(out, serverLogPath(s.store, rec.Spec), rec.Spec.Run)
+		return copyServerLog(out, s.store.ServerLogPath(rec.Spec), rec.Spec.Run)
 	}
 	box, leave, err := s.enter(ctx, rec)
 	if err != nil {
@@ -307,11 +307,6 @@ func (o *logsOptions) printServerLog(ctx context.Context, s *state, rec journal.
 		err = errs.New("cli.logs", errs.NotFound, "", "the agent server's log cannot be read in the sandbox")
 	}
 	return err
-}
-
-// serverLogPath is where the log of PID 1 is kept when a run has failed.
-func serverLogPath(store *journal.Store, spec task.Spec) string {
-	return strings.TrimSuffix(store.LogPath(spec), ".jsonl") + ".server.log"
 }
 
 func copyServerLog(w io.Writer, path string, run task.ID) error {

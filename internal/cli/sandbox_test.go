@@ -59,20 +59,44 @@ func needSandbox(t *testing.T) string {
 	return bin
 }
 
-// TestSandboxScript runs the scripts that make real sandboxes.
+// TestSandboxScript runs the scripts that make real sandboxes, on every provider of
+// this machine. One that is about a single provider says so in its name.
 func TestSandboxScript(t *testing.T) {
 	bin := needSandbox(t)
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "sandbox"),
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("SANDBOX_PROVIDER", "local")
-			env.Setenv("PATH", filepath.Dir(bin)+string(os.PathListSeparator)+env.Getenv("PATH"))
-			return scriptHome(env)
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exitsWith},
+	for _, provider := range []string{"local", "docker"} {
+		t.Run(provider, func(t *testing.T) {
+			if provider == "docker" {
+				needEngine(t, bin)
+			}
+			testscript.Run(t, testscript.Params{
+				Dir:                 filepath.Join("testdata", "sandbox"),
+				RequireExplicitExec: true,
+				RequireUniqueNames:  true,
+				Setup:               func(env *testscript.Env) error { return sandboxHome(env, bin, provider) },
+				Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exitsWith},
+				Condition: func(cond string) (bool, error) {
+					return cond == provider, nil
+				},
+			})
+		})
+	}
+}
+
+// sandboxHome is scriptHome with the built program, a provider, and an end: what a
+// script that failed half-way left at work is cancelled.
+func sandboxHome(env *testscript.Env, bin, provider string) error {
+	env.Setenv("SANDBOX_PROVIDER", provider)
+	env.Setenv("INSIGHTSCLI_NETWORK", "link")
+	env.Setenv("PATH", filepath.Dir(bin)+string(os.PathListSeparator)+env.Getenv("PATH"))
+	vars := append(os.Environ(), "INSIGHTSCLI_STATE_DIR="+filepath.Join(env.WorkDir, "state"))
+	env.Defer(func() {
+		for _, args := range [][]string{{"stop", "--cancel"}, {"prune", "--yes"}} {
+			cmd := exec.Command(bin, args...)
+			cmd.Env = vars
+			_ = cmd.Run() // there was nothing to stop in most
+		}
 	})
+	return scriptHome(env)
 }
 
 // A signal while the command works: the run is ended in order, the code says by

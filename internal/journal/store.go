@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/Insights/insightscli/internal/build"
@@ -35,6 +36,12 @@ func (s *Store) Dir() string { return s.dir }
 func (s *Store) LogPath(spec task.Spec) string {
 	return filepath.Join(s.dir, "logs", fmt.Sprintf("team_%d", spec.Team),
 		"task_"+string(spec.Task), "run_"+string(spec.Run)+".jsonl")
+}
+
+// ServerLogPath returns where the agent server's own log of a run is kept, if the run
+// failed.
+func (s *Store) ServerLogPath(spec task.Spec) string {
+	return strings.TrimSuffix(s.LogPath(spec), ".jsonl") + ".server.log"
 }
 
 // Create records a new run, queued and without an owner, with its task (unless that

@@ -63,6 +63,9 @@ func (x *execution) run(ctx context.Context) (task.Result, error) {
 		}
 		if !x.forced() {
 			x.capture(ctx)
+			if err != nil {
+				x.keepServerLog(ctx)
+			}
 		}
 		res = x.result(err)
 		if err := x.decide(ctx, res); err != nil {

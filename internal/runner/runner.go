@@ -88,10 +88,16 @@ func (r *Runner) Submit(ctx context.Context, spec task.Spec, values map[string]s
 // Run submits, claims and executes a run. The error is about what kept the run from
 // being recorded or finished; how the run itself went is in the Result.
 func (r *Runner) Run(ctx context.Context, spec task.Spec, values map[string]secret.String, inbox <-chan task.Input, screen task.Sink) (task.Result, error) {
-	if err := r.Submit(ctx, spec, values); err != nil {
+	if ctx.Err() != nil {
+		return task.Result{}, context.Cause(ctx)
+	}
+	// From here on there is a run, which must not be left to nobody: a cancellation
+	// that arrives now is Execute's.
+	record := context.WithoutCancel(ctx)
+	if err := r.Submit(record, spec, values); err != nil {
 		return task.Result{}, err
 	}
-	ok, err := r.c.Store.Claim(ctx, spec.Run, "", r.c.Owner)
+	ok, err := r.c.Store.Claim(record, spec.Run, "", r.c.Owner)
 	if err != nil {
 		return task.Result{}, err
 	}

@@ -42,7 +42,7 @@ func (s *Steps) Provision(ctx context.Context, in ProvisionIn) (ProvisionOut, er
 	}
 	box, err := p.Create(ctx, spec)
 	if err != nil {
-		return ProvisionOut{}, fmt.Errorf("create sandbox: %w", err)
+		return ProvisionOut{}, err
 	}
 	return ProvisionOut{Sandbox: box.ID()}, nil
 }

@@ -30,6 +30,9 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	}
 	m := maker{spec: spec, identity: id}
 	pid1, err := m.create(ctx)
+	if err != nil {
+		err = fmt.Errorf("create sandbox: %w", err)
+	}
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, errs.New(op, errs.KindOf(ctx.Err()), "", "%w", err)
