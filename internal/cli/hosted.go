@@ -42,7 +42,11 @@ func (h hosted) Run(ctx context.Context, spec task.Spec, secrets map[string]secr
 // resume takes a recorded run that nobody owns and carries it out.
 func (h hosted) resume(ctx context.Context, run task.ID, sink task.Sink) (task.Result, error) {
 	return h.within(ctx, func(p *process) (task.Result, error) {
-		ok, err := h.state.store.Claim(ctx, run, "", p.owner.ID)
+		if ctx.Err() != nil {
+			return task.Result{}, context.Cause(ctx)
+		}
+		// Once claimed it is carried out, if only to its end.
+		ok, err := h.state.store.Claim(context.WithoutCancel(ctx), run, "", p.owner.ID)
 		if err != nil {
 			return task.Result{}, err
 		}
