@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,7 +168,6 @@ func (e *engine) facts(ctx context.Context) (facts, error) {
 		return facts{}, fmt.Errorf("ask docker at %s: %w", e.ep, err)
 	}
 	f := readInfo(info)
-	f.podman = strings.Contains(e.ep.host, "podman")
 	f.local = e.ep.socket() != "" && sameMachine(info.Name, info.KernelVersion)
 	e.known = &f
 	return f, nil
@@ -175,6 +175,8 @@ func (e *engine) facts(ctx context.Context) (facts, error) {
 
 func readInfo(info system.Info) facts {
 	f := facts{platform: "linux/" + goArch(info.Architecture), cpus: info.NCPU, memory: info.MemTotal}
+	// podman does not say its name here, but only it has this log driver.
+	f.podman = slices.Contains(info.Plugins.Log, "k8s-file")
 	for _, option := range info.SecurityOptions {
 		switch name, _, _ := strings.Cut(option, ","); name {
 		case "name=rootless":

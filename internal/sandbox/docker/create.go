@@ -127,6 +127,11 @@ func (p *Provider) try(ctx context.Context, pl *plan) (_ *Sandbox, err error) {
 			return nil, err
 		}
 	}
+	if pl.facts.podman && pl.facts.local {
+		if err := os.WriteFile(filepath.Join(pl.spec.Dir, seccompName), []byte(seccompProfile), 0o600); err != nil {
+			return nil, fmt.Errorf("write seccomp profile: %w", err)
+		}
+	}
 	id, volumes, err := p.make(ctx, pl)
 	if err != nil {
 		return nil, err
@@ -160,7 +165,7 @@ func (p *Provider) make(ctx context.Context, pl *plan) (sandbox.ID, []string, er
 		if err == nil {
 			return id, volumes, nil
 		}
-		if !cerrdefs.IsConflict(err) {
+		if !nameTaken(err) {
 			return "", nil, explain(p.engine.ep, "create container", err)
 		}
 		if err := p.removeRun(ctx, pl.run); err != nil {
@@ -229,6 +234,12 @@ func (p *Provider) start(ctx context.Context, id sandbox.ID, pl *plan) error {
 		return ctx.Err()
 	}
 	return explain(p.engine.ep, "start container", err)
+}
+
+// nameTaken recognises that there is a container of that name; podman calls it an
+// internal error.
+func nameTaken(err error) bool {
+	return cerrdefs.IsConflict(err) || contains(err, "name is already in use")
 }
 
 // noBindSource recognises an engine that does not see a path of this machine.

@@ -70,5 +70,24 @@ func explain(ep endpoint, what string, err error) error {
 	case cerrdefs.IsUnavailable(err) || strings.Contains(text, "Cannot connect to the Docker daemon"):
 		kind, hint = errs.Unavailable, "start the Docker engine again"
 	}
-	return errs.New("docker.Create", kind, hint, "%s on docker at %s: %w", what, ep, err)
+	return errs.New("docker.Create", kind, hint, "%s on docker at %s: %w", what, ep, &refused{err})
 }
+
+// maxRefusal bounds what is shown of an engine's words: some repeat the request.
+const maxRefusal = 600
+
+// refused is an engine's error on one line of bearable length.
+type refused struct{ err error }
+
+// Error implements error.
+func (r *refused) Error() string {
+	text := strings.Join(strings.Fields(strings.TrimPrefix(r.err.Error(), "Error response from daemon: ")), " ")
+	if len(text) > maxRefusal {
+		half := maxRefusal / 2
+		text = strings.ToValidUTF8(text[:half]+" ... "+text[len(text)-half:], "")
+	}
+	return text
+}
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (r *refused) Unwrap() error { return r.err }

@@ -334,6 +334,53 @@ func TestEngineWithAnotherFileSystem(t *testing.T) {
 	}
 }
 
+// podman takes the profile as a path, calls a taken name an internal error, and has
+// no network that keeps its containers apart.
+func TestPodman(t *testing.T) {
+	answers := answersFor("img", map[string]any{"Os": "linux", "Architecture": "amd64"})
+	answers["GET /info"].(map[string]any)["Plugins"] = map[string]any{"Log": []string{"k8s-file"}}
+	var profiles []string
+	answers["POST /containers/create"] = func(r *http.Request) any {
+		var req struct {
+			HostConfig struct{ SecurityOpt []string }
+		}
+		_ = json.NewDecoder(r.Body).Decode(&req)
+		profiles = append(profiles, strings.Join(req.HostConfig.SecurityOpt, " "))
+		if len(profiles) == 1 {
+			return fakeError{http.StatusInternalServerError, "that name is already in use"}
+		}
+		return map[string]any{"Id": "made"}
+	}
+	answers["POST /containers/made/start"] = map[string]any{}
+	p := (&fakeEngine{answers: answers}).startHere(t)
+	r := newRequest(t, "img", networkLink)
+	if _, err := p.Create(t.Context(), r.Spec); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(r.Dir, seccompName)
+	if want := "no-new-privileges seccomp=" + path; len(profiles) != 2 || profiles[1] != want {
+		t.Errorf("security options %q, want %q", profiles, want)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != seccompProfile {
+		t.Errorf("the profile's file: %v", err)
+	}
+	_, err := p.Create(t.Context(), newRequest(t, "img", networkFull).Spec)
+	if errs.KindOf(err) != errs.Config || !strings.Contains(errs.HintOf(err), "--network=link") {
+		t.Errorf("full on podman: %v", err)
+	}
+}
+
+// An engine's words are shown on one line of bearable length.
+func TestLongRefusal(t *testing.T) {
+	answers := answersFor("img", map[string]any{"Os": "linux", "Architecture": "amd64"})
+	answers["POST /containers/create"] = fakeError{http.StatusInternalServerError, "cannot\n" + strings.Repeat("x", 100_000) + "\nend"}
+	_, err := (&fakeEngine{answers: answers}).start(t).Create(t.Context(), newRequest(t, "img", networkLink).Spec)
+	text := err.Error()
+	if len(text) > 1000 || strings.Contains(text, "\n") || !strings.Contains(text, "cannot x") || !strings.HasSuffix(text, "end") {
+		t.Errorf("%d bytes: %.200s", len(text), text)
+	}
+}
+
 func TestRefusedSpecs(t *testing.T) {
 	p := New(Options{Host: "unix:///nowhere"})
 	for name, change := range map[string]func(*sandbox.Spec){

@@ -41,6 +41,9 @@ func (e *engine) bridge(ctx context.Context) (string, error) {
 		if err != nil || id != "" {
 			return id, err
 		}
+		if f, err := e.facts(ctx); err != nil || f.podman {
+			return "", noICC(e.ep, err)
+		}
 		if last = e.makeBridge(ctx, api); last != nil && !taken(last) {
 			return "", errs.New("docker.Network", errs.Unavailable,
 				"free an address pool with `docker network prune`, or use --network=link",
@@ -54,6 +57,15 @@ func (e *engine) bridge(ctx context.Context) (string, error) {
 	}
 	return "", errs.New("docker.Network", errs.Conflict, "remove the network or interface "+bridgeName+" of another program",
 		"create network %q: %w", bridgeName, last)
+}
+
+// noICC says why podman, which drops the option without a word, has no such network.
+func noICC(ep endpoint, err error) error {
+	if err != nil {
+		return err
+	}
+	return errs.New("docker.Network", errs.Config, "use --network=link, or a Docker engine",
+		"podman at %s cannot keep the sandboxes of one network apart", ep)
 }
 
 // findBridge returns the id of the oldest network of our name; a network of that

@@ -39,6 +39,9 @@ const (
 	defaultPIDs      = 4096
 )
 
+// seccompName is the profile's file in the run's directory, for podman.
+const seccompName = "seccomp.json"
+
 // plan is everything that is decided before anything is made.
 type plan struct {
 	spec    sandbox.Spec
@@ -180,7 +183,10 @@ func (pl *plan) config() *container.Config {
 }
 
 func (pl *plan) hostConfig() *container.HostConfig {
-	security := []string{"no-new-privileges", "seccomp=" + seccompProfile}
+	security := []string{"no-new-privileges"}
+	if profile := pl.seccomp(); profile != "" {
+		security = append(security, "seccomp="+profile)
+	}
 	if pl.facts.selinux {
 		// Without relabelling the user's own directories they cannot be read inside.
 		security = append(security, "label=disable")
@@ -208,6 +214,18 @@ func (pl *plan) hostConfig() *container.HostConfig {
 		hc.ExtraHosts = []string{"host.docker.internal:host-gateway"}
 	}
 	return hc
+}
+
+// seccomp returns the profile as the engine takes it: as JSON, and podman as a path on
+// its own machine. One elsewhere has to do with its default.
+func (pl *plan) seccomp() string {
+	switch {
+	case !pl.facts.podman:
+		return seccompProfile
+	case pl.facts.local:
+		return filepath.Join(pl.spec.Dir, seccompName)
+	}
+	return ""
 }
 
 // sysctls turns IPv6 on for loopback alone, which engines turn off with the rest on

@@ -110,7 +110,11 @@ func (s *Sandbox) Wait(ctx context.Context) (sandbox.Exit, error) {
 	done, failed := api.ContainerWait(ctx, string(s.id), container.WaitConditionNotRunning)
 	select {
 	case end := <-done:
-		if end.Error != nil {
+		switch {
+		case end.Error == nil:
+		case strings.Contains(end.Error.Message, "no such container"): // podman's word for one that was removed
+			return sandbox.Exit{Code: -1}, nil
+		default:
 			return sandbox.Exit{}, fmt.Errorf("wait for sandbox %s: %s", short(s.id), end.Error.Message)
 		}
 		return sandbox.Exit{Code: int(end.StatusCode), Output: s.engine.lastOutput(ctx, s.id)}, nil
