@@ -267,7 +267,7 @@ func TestForeignNetworkIsRefused(t *testing.T) {
 // Where the engine's own pools are used up, subnets are tried one by one.
 func TestPoolsUsedUp(t *testing.T) {
 	var subnets []string
-	answers := map[string]any{"GET /networks": []any{}}
+	answers := answersFor("img", nil)
 	answers["POST /networks/create"] = func(r *http.Request) any {
 		var req struct {
 			IPAM struct{ Config []struct{ Subnet string } }
