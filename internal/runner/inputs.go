@@ -3,9 +3,11 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -65,12 +67,13 @@ func (x *execution) pumpInputs(ctx context.Context) {
 	if err != nil {
 		return // the database is busy or ctx is done: asked again at the next tick
 	}
+	// A cancel does not wait behind what cannot be delivered. It is never marked as
+	// taken: whoever continues this run must see it too.
+	if slices.ContainsFunc(queued, func(q journal.QueuedInput) bool { return q.Kind == task.InputCancel }) {
+		x.limits.cancel(errCanceled)
+		return
+	}
 	for _, q := range queued {
-		if q.Kind == task.InputCancel {
-			// Never marked as taken: whoever continues this run must see it too.
-			x.limits.cancel(errCanceled)
-			return
-		}
 		client, err := x.runner.Client(x.spec.Run)
 		if err != nil {
 			return // no link yet
