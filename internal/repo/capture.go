@@ -72,6 +72,7 @@ type carrier struct {
 	git   inside
 	base  string
 	index string // path of the index we work with
+	trash string // what close removes
 }
 
 // carry makes the carrier in the sandbox and feeds it to the bare repository. It
@@ -79,11 +80,11 @@ type carrier struct {
 // not read every file.
 func (c *Cache) carry(ctx context.Context, in Execer, p Prepared) (oid, partial string, err error) {
 	k := carrier{git: newInside(in, p.Repo.Dir()), base: p.Base}
+	defer k.close(context.WithoutCancel(ctx))
 	head, err := k.open(ctx, p)
 	if err != nil {
 		return "", "", err
 	}
-	defer k.close(context.WithoutCancel(ctx))
 	partial, err = k.add(ctx)
 	if err != nil {
 		return "", "", err
@@ -153,6 +154,7 @@ func (k *carrier) open(ctx context.Context, p Prepared) (head string, err error)
 		return "", err
 	}
 	k.index = dir + "/" + mine + ".index"
+	k.trash = k.index
 	copied, err := k.tool(ctx, "cp", "-f", "--", dir+"/index", k.index)
 	k.git.env = append(k.git.env, "GIT_INDEX_FILE="+k.index)
 	if err == nil && !copied {
@@ -165,6 +167,7 @@ func (k *carrier) open(ctx context.Context, p Prepared) (head string, err error)
 // longer ours.
 func (k *carrier) standIn(ctx context.Context, p Prepared, name string) error {
 	dir := "/tmp/" + name + ".git"
+	k.trash = dir
 	plain := newInside(k.git.exec, "/")
 	format := "sha1"
 	if len(p.Base) == 64 {
@@ -179,11 +182,14 @@ func (k *carrier) standIn(ctx context.Context, p Prepared, name string) error {
 	return k.git.must(ctx, "read-tree", p.Base)
 }
 
-// close removes our index from the sandbox, which may be kept for a look.
+// close removes what is ours from the sandbox, which may be kept for a look.
 func (k *carrier) close(ctx context.Context) {
+	if k.trash == "" {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	_, _ = k.tool(ctx, "rm", "-f", "--", k.index) // nobody depends on it
+	_, _ = k.tool(ctx, "rm", "-rf", "--", k.trash) // nobody depends on it
 }
 
 // tool runs another program than git and reports whether it succeeded.

@@ -112,22 +112,21 @@ func copyTree(ctx context.Context, src, dst string, own owner) (string, error) {
 	group.SetLimit(workers())
 	var dirs []string
 	err := filepath.WalkDir(src, func(p string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = gctx.Err()
-		}
-		if err != nil {
+		if err != nil || !d.IsDir() {
 			return err
 		}
 		rel, err := filepath.Rel(src, p)
 		if err != nil {
 			return err
 		}
-		if d.IsDir() {
-			dirs = append(dirs, rel)
-			return os.Mkdir(filepath.Join(dst, rel), 0o700)
+		dirs = append(dirs, rel)
+		if err := os.Mkdir(filepath.Join(dst, rel), 0o700); err != nil {
+			return err
 		}
-		group.Go(func() error { return c.file(rel, d) })
-		return nil
+		// One worker has all files of a directory: two would wait for each other at
+		// every file they make.
+		group.Go(func() error { return c.files(gctx, rel) })
+		return gctx.Err()
 	})
 	if werr := group.Wait(); err == nil || errors.Is(err, context.Canceled) {
 		err = errors.Join(werr, ctx.Err())
@@ -145,6 +144,26 @@ func copyTree(ctx context.Context, src, dst string, own owner) (string, error) {
 		return methodReflink, nil
 	}
 	return methodCopy, nil
+}
+
+// files copies what lies in a directory but its directories.
+func (c *copier) files(ctx context.Context, dir string) error {
+	all, err := os.ReadDir(filepath.Join(c.src, dir))
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if d.IsDir() {
+			continue
+		}
+		if err := c.file(filepath.Join(dir, d.Name()), d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *copier) file(rel string, d fs.DirEntry) error {
@@ -174,7 +193,11 @@ func (c *copier) content(from, to string) (err error) {
 		return err
 	}
 	defer func() { _ = in.Close() }() // it was read only
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	fi, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fi.Mode().Perm()|0o200)
 	if err != nil {
 		return err
 	}
@@ -190,17 +213,24 @@ func (c *copier) content(from, to string) (err error) {
 	return err
 }
 
-// attributes gives the copy of rel the owner, mode and time of its original.
+// attributes gives the copy of rel the owner, mode and time of its original. What is
+// right already is left: every change costs the file system as much as the file.
 func (c *copier) attributes(rel string) error {
 	fi, err := os.Lstat(filepath.Join(c.src, rel))
 	if err != nil {
 		return err
 	}
 	to := filepath.Join(c.dst, rel)
-	if err := chown(to, c.own); err != nil {
+	is, err := os.Lstat(to)
+	if err != nil {
 		return err
 	}
-	if fi.Mode()&fs.ModeSymlink == 0 {
+	if has, ok := ownerOf(is); ok && has != c.own {
+		if err := chown(to, c.own); err != nil {
+			return err
+		}
+	}
+	if fi.Mode()&fs.ModeSymlink == 0 && is.Mode().Perm() != fi.Mode().Perm() {
 		if err := os.Chmod(to, fi.Mode().Perm()); err != nil {
 			return err
 		}

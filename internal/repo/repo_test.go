@@ -117,6 +117,7 @@ func (f *fixture) options() PrepareOptions {
 type box struct {
 	p    Prepared
 	dir  string            // where the tree lies on the host
+	tmp  string            // stands for /tmp
 	host map[string]string // sandbox path -> host path
 }
 
@@ -136,7 +137,12 @@ func (f *fixture) open(r task.Repo) *box {
 
 func newBox(t testing.TB, p Prepared) *box {
 	t.Helper()
-	b := &box{p: p, host: map[string]string{}}
+	b := &box{p: p, host: map[string]string{}, tmp: t.TempDir()}
+	t.Cleanup(func() {
+		if left, err := os.ReadDir(b.tmp); err != nil || len(left) > 0 {
+			t.Errorf("left in the sandbox's /tmp: %v, %v", left, err)
+		}
+	})
 	for _, m := range p.Mounts {
 		if m.Kind != sandbox.MountBind {
 			t.Fatalf("mount %+v cannot be simulated", m)
@@ -155,7 +161,10 @@ func (b *box) toHost(s string) string {
 	for _, from := range append([]string{b.p.Repo.Dir()}, b.p.Objects...) {
 		s = strings.ReplaceAll(s, from, b.host[from])
 	}
-	return s
+	if rest, ok := strings.CutPrefix(s, "/tmp/insights-"); ok {
+		s = b.tmp + "/insights-" + rest
+	}
+	return strings.ReplaceAll(s, "=/tmp/insights-", "="+b.tmp+"/insights-")
 }
 
 // Exec implements Execer.
