@@ -26,6 +26,7 @@ import (
 // and directories, and gives up every capability but KILL, SETGID and SETUID, which
 // no process of the agent inherits.
 func Container() (*Jail, error) {
+	keepDescriptors()
 	owner, err := linkOwner()
 	if err != nil {
 		return nil, step(plan.StepJob, err)

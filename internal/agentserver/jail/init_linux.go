@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"syscall"
@@ -18,9 +19,17 @@ import (
 // capability that is not needed any more and reports. In a probe it returns nil
 // and no error, and the caller exits.
 func Init() (*Jail, error) {
+	keepDescriptors()
 	report := os.NewFile(plan.ReportFD, "report")
 	j, err := initialise()
 	return j, errors.Join(err, sendReport(report, err))
+}
+
+// keepDescriptors keeps what this process has inherited from its own children: no
+// descriptor that an engine or a creator has left open by mistake reaches the agent.
+func keepDescriptors() {
+	// Best effort: engines run on kernels that do not have it, and close their own.
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
 func initialise() (*Jail, error) {

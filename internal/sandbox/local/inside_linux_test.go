@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
@@ -74,6 +76,26 @@ func TestSandboxShowsNothingOfTheHost(t *testing.T) {
 	}
 	if out := b.sh(t, "cat /proc/net/unix | grep -v -e Num -e agent.sock; ls /home; ls -A /root /var /mnt; cat /proc/net/dev | tail -n +3 | cut -d: -f1"); strings.Join(strings.Fields(out), " ") != "agent /mnt: /root: /var: run tmp lo" {
 		t.Errorf("seen from inside: %s", out)
+	}
+}
+
+// TestSandboxInheritsNoDescriptor: what a shell or a CI system left open for the host's
+// process is not open inside. A descriptor of a directory would be a way out.
+func TestSandboxInheritsNoDescriptor(t *testing.T) {
+	left, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY, 0) // not close-on-exec, as a shell leaves it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(left) }()
+	for _, fd := range []int{100, 200} {
+		if err := unix.Dup2(left, fd); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = unix.Close(fd) }()
+	}
+	b := newBox(t, nil)
+	if out := b.sh(t, "echo /proc/self/fd/*"); out != "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3" {
+		t.Errorf("open inside: %s", out) // 3 is the shell's own, of the listing
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -102,6 +103,11 @@ func startInit(server, dir string, id identity, files []*os.File) (_ *clone, err
 	if err := unix.Access(server, unix.X_OK); err != nil {
 		return nil, fmt.Errorf("agent server %s: %w", server, err)
 	}
+	// What a shell or a CI system has left open for this process must not go on into
+	// the sandbox: a descriptor of a directory is a way back to the host's files.
+	if err := unix.CloseRange(firstFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("close_range", err)
+	}
 	output, err := openOutput(dir)
 	if err != nil {
 		return nil, err
@@ -133,6 +139,9 @@ func startInit(server, dir string, id identity, files []*os.File) (_ *clone, err
 	}
 	return c, nil
 }
+
+// firstFD is the first descriptor that is not a standard one.
+const firstFD = 3
 
 // openOutput opens the log of PID 1, or nothing for a probe.
 func openOutput(dir string) (*os.File, error) {
