@@ -31,6 +31,8 @@ const (
 	// readyBound is how long a runner may take to come up or to answer.
 	readyBound = 10 * time.Second
 	readyPause = 10 * time.Millisecond
+	// startBound is how long one that was just started may take.
+	startBound = 3 * time.Second
 )
 
 // take makes this process the background runner of the state directory.
@@ -92,19 +94,28 @@ func (c Client) Knock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.ask(ctx, owner.Request{Op: OpKnock, Body: version})
-	if !errors.Is(err, ErrAbsent) {
-		return err
+	deadline := time.Now().Add(readyBound)
+	for {
+		err := c.ask(ctx, owner.Request{Op: OpKnock, Body: version})
+		if !errors.Is(err, ErrAbsent) {
+			return err
+		}
+		if err := c.Start(ctx); err != nil {
+			return err
+		}
+		// One that ends just now may still be in the way of the one that was started.
+		err = c.waitReady(ctx, startBound)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
 	}
-	if err := c.Start(ctx); err != nil {
-		return err
-	}
-	return c.WaitReady(ctx)
 }
 
 // WaitReady waits until a runner can be reached.
-func (c Client) WaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyBound)
+func (c Client) WaitReady(ctx context.Context) error { return c.waitReady(ctx, readyBound) }
+
+func (c Client) waitReady(ctx context.Context, bound time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	for {
 		_, err := c.Status(ctx)

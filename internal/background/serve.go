@@ -200,7 +200,7 @@ func (s *server) over(idle time.Duration) bool {
 	s.mu.Lock()
 	left := s.leaving && len(s.live) == 0
 	s.mu.Unlock()
-	return left || s.c.Idle > 0 && idle > s.c.Idle && s.leave()
+	return left || s.c.Idle > 0 && idle > s.c.Idle && s.leave(true)
 }
 
 // handOver makes room for a runner of another version: this one takes no more runs,
@@ -212,12 +212,28 @@ func (s *server) handOver() error {
 	return s.lock.Close()
 }
 
-// leave stops the taking of runs unless there is one at work.
-func (s *server) leave() bool {
+// leave stops the taking of runs unless there is one at work or, with unlessKnocked,
+// there may be one to take.
+func (s *server) leave(unlessKnocked bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaving = len(s.live) == 0
-	return s.leaving
+	if len(s.live) > 0 || unlessKnocked && len(s.knock) > 0 {
+		return false
+	}
+	s.leaving = true
+	return true
+}
+
+// knocked makes the runner look for work. One that is about to end refuses: the one
+// who knocks then starts another.
+func (s *server) knocked() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		return errs.New("background.Knock", errs.NotFound, "insightscli start -d", "the background runner is about to end")
+	}
+	s.wake()
+	return nil
 }
 
 func (s *server) wake() {
@@ -230,24 +246,26 @@ func (s *server) wake() {
 func (s *server) handlers() map[string]owner.Handler {
 	all := map[string]owner.Handler{
 		OpKnock: func(_ context.Context, req owner.Request, _ net.Conn) error {
-			defer s.wake()
 			var version string
 			if json.Unmarshal(req.Body, &version) == nil && version != s.c.Version {
+				defer s.wake()
 				return errors.Join(s.handOver(), errs.New("background.Knock", errs.NotFound, "insightscli start -d",
 					"the background runner was version %s and has handed over", s.c.Version))
 			}
-			return nil
+			return s.knocked()
 		},
 		OpStatus: func(_ context.Context, _ owner.Request, conn net.Conn) error {
 			return json.NewEncoder(conn).Encode(s.status())
 		},
-		OpStop: func(context.Context, owner.Request, net.Conn) error {
-			if !s.leave() {
+		OpStop: func(_ context.Context, _ owner.Request, conn net.Conn) error {
+			if !s.leave(false) {
 				return errs.New("background.Stop", errs.Conflict, "insightscli ps",
 					"%d runs are going on; cancel them first", len(s.status().Runs))
 			}
+			// Answered first: the end closes the connection.
+			_, err := conn.Write(nil)
 			s.stop(runner.ErrAbandoned)
-			return nil
+			return err
 		},
 	}
 	for op, h := range s.c.Handlers {

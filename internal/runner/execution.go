@@ -155,6 +155,7 @@ func (x *execution) steps(ctx context.Context) error {
 		return err
 	}
 	defer unpublish()
+	x.limits.watch()
 	if err := x.follow(ctx); err != nil {
 		return err
 	}

@@ -48,12 +48,17 @@ func (x *execution) sandboxID() sandbox.ID {
 }
 
 // capture takes what the sandbox changed out of it, as far as there is a sandbox to
-// ask. What goes wrong is told per repository and never changes how the run ended.
+// ask. It is not reached by the cancellation of ctx, which only leaves it less time.
+// What goes wrong is told per repository and never changes how the run ended.
 func (x *execution) capture(ctx context.Context) {
 	if x.client == nil || len(x.repos) == 0 {
 		return
 	}
-	bounded, cancel := context.WithTimeout(ctx, captureBound)
+	bound := captureBound
+	if ctx.Err() != nil {
+		bound = cleanupBound // somebody waits
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	stop := x.whenForced(cancel)
 	defer stop()

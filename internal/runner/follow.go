@@ -22,6 +22,15 @@ const (
 	linkBound = 60 * time.Second
 	// relinkPause is the wait between tries to get a lost link back.
 	relinkPause = 200 * time.Millisecond
+	// drainBound is how long the last words of a sandbox that ended may take to arrive.
+	drainBound = 2 * time.Second
+	// heldBound is how much may come after bytes that the masks hold back, on the other
+	// stream say, before they are let go: what is held keeps everything after it in
+	// the sandbox's journal, which stops the agent when it is full. It is well below
+	// that, and no secret is cut in two by so much.
+	heldBound = 1 << 40
+	// frameCost is what a frame takes in that journal beside its data, at the most.
+	frameCost = 64
 	// syncPause is the least time between two commits of the log. What lies between
 	// is still in the sandbox's own journal.
 	syncPause = 100 * time.Millisecond
@@ -53,20 +62,18 @@ type follower struct {
 	streams map[wire.FrameType]*secret.Stream
 	written uint64 // frames up to this one are in the log (from an earlier host, too)
 	last    uint64 // the newest frame seen
+	held    int    // bytes that came since the masks began to hold something back
 
 	ackable atomic.Uint64 // frames up to this one are in the log, with nothing held back
 	dirty   chan struct{} // something waits for a commit; capacity 1
+
+	gone chan struct{} // closed when the sandbox has ended before its agent did
+	why  error         // how it ended; set before gone is closed
 }
 
 func (x *execution) newFollower() *follower {
 	_, eventID := x.story.log.Last()
-	return &follower{
-		x: x, written: eventID, dirty: make(chan struct{}, 1),
-		streams: map[wire.FrameType]*secret.Stream{
-			wire.FrameStdout: x.story.mask().Stream(),
-			wire.FrameStderr: x.story.mask().Stream(),
-		},
-	}
+	return &follower{x: x, written: eventID, dirty: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
 func (f *follower) follow(work context.Context) error {
@@ -79,7 +86,23 @@ func (f *follower) follow(work context.Context) error {
 	wg.Go(func() { f.commit(ctx) })
 	wg.Go(func() { f.watchSandbox(ctx, cancel) })
 	wg.Go(func() { f.stopWhenCancelled(ctx, work, cancel) })
+	err := f.frames(ctx)
+	if f.x.outcome == nil && !errors.Is(err, ErrAbandoned) {
+		f.flush(task.Event{EventID: f.written}) // nothing more comes that could decide about it
+	}
+	return err
+}
+
+// frames follows the agent over one link after the other.
+func (f *follower) frames(ctx context.Context) error {
 	for {
+		// What was held back is sent again: only frames with nothing held are
+		// acknowledged.
+		f.streams = map[wire.FrameType]*secret.Stream{
+			wire.FrameStdout: f.x.story.mask().Stream(),
+			wire.FrameStderr: f.x.story.mask().Stream(),
+		}
+		f.held = 0
 		err := f.x.client.Follow(ctx, 0, f.frame)
 		switch {
 		case f.x.outcome != nil:
@@ -103,17 +126,24 @@ func (f *follower) relink(ctx context.Context) error {
 	deadline := time.Now().Add(linkBound)
 	for {
 		err := x.connect(ctx)
-		if err == nil || context.Cause(ctx) != nil || time.Now().After(deadline) {
-			return errors.Join(err, context.Cause(ctx))
+		if err == nil {
+			return nil
 		}
 		select {
+		case <-f.gone:
+			return f.why
 		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-time.After(relinkPause):
+		}
+		if time.Now().After(deadline) {
+			return err
 		}
 	}
 }
 
-// watchSandbox ends the following when the sandbox ends before its agent did.
+// watchSandbox ends the following when the sandbox ends before its agent did. What
+// it said last may still be on its way.
 func (f *follower) watchSandbox(ctx context.Context, cancel context.CancelCauseFunc) {
 	exit, err := f.x.box.Wait(ctx)
 	if err != nil {
@@ -123,8 +153,14 @@ func (f *follower) watchSandbox(ctx context.Context, cancel context.CancelCauseF
 	if out := strings.TrimSpace(exit.Output); out != "" {
 		msg += ": " + lastLine(out)
 	}
-	cancel(errs.New("runner.follow", errs.Internal,
-		"insightscli logs "+f.x.spec.Run.Short()+" --server-log", "%s", f.x.story.mask().MaskString(msg)))
+	f.why = errs.New("runner.follow", errs.Internal,
+		"insightscli logs "+f.x.spec.Run.Short()+" --server-log", "%s", f.x.story.mask().MaskString(msg))
+	close(f.gone)
+	select {
+	case <-ctx.Done():
+	case <-time.After(drainBound):
+		cancel(f.why)
+	}
 }
 
 // stopWhenCancelled asks the agent to end its turn once the work is cancelled, and
@@ -142,17 +178,20 @@ func (f *follower) stopWhenCancelled(ctx, work context.Context, cancel context.C
 		cancel(ErrAbandoned)
 		return
 	}
+	defer cancel(context.Cause(work))
 	bounded, done := context.WithTimeout(ctx, stopBound)
 	defer done()
-	if err := f.x.client.Send(bounded, task.Input{ID: string(task.NewID()), Kind: task.InputInterrupt}); err != nil {
-		cancel(context.Cause(work))
+	client, err := f.x.runner.Client(f.x.spec.Run)
+	if err != nil {
+		return // no link to ask over
+	}
+	if err := client.Send(bounded, task.Input{ID: string(task.NewID()), Kind: task.InputInterrupt}); err != nil {
 		return
 	}
 	select {
 	case <-bounded.Done():
 	case <-f.x.runner.c.Force:
 	}
-	cancel(context.Cause(work))
 }
 
 // commit makes the log durable from time to time and tells the sandbox what it may
@@ -170,8 +209,8 @@ func (f *follower) commit(ctx context.Context) {
 		if err := f.x.story.log.Sync(); err != nil {
 			return // Append reports it
 		}
-		if n > 0 {
-			f.x.client.Ack(n)
+		if c, err := f.x.runner.Client(f.x.spec.Run); err == nil && n > 0 {
+			c.Ack(n) // without a link the next commit tells the next one
 		}
 		pause.Reset(syncPause)
 		select {
@@ -204,9 +243,7 @@ func (f *follower) frame(fr wire.Frame) error {
 	case wire.FrameDone:
 		return f.done(fr)
 	}
-	if !f.holding() {
-		f.ackable.Store(fr.Seq)
-	}
+	f.free(fr)
 	select {
 	case f.dirty <- struct{}{}:
 	default:
@@ -226,8 +263,17 @@ func (f *follower) order(fr wire.Frame) error {
 	return errs.New("runner.order", errs.Internal, "", "the sandbox skipped from event %d to %d", max(f.last, f.written), fr.Seq)
 }
 
-func (f *follower) holding() bool {
-	return f.streams[wire.FrameStdout].Held() > 0 || f.streams[wire.FrameStderr].Held() > 0
+// free notes up to where the sandbox may forget.
+func (f *follower) free(fr wire.Frame) {
+	if f.streams[wire.FrameStdout].Held() > 0 || f.streams[wire.FrameStderr].Held() > 0 {
+		f.held += len(fr.Data) + frameCost
+		if f.held < heldBound || fr.Seq < f.written {
+			return
+		}
+		f.flush(task.Event{At: fr.At, EventID: fr.Seq})
+	}
+	f.held = 0
+	f.ackable.Store(fr.Seq)
 }
 
 func streamOf(t wire.FrameType) task.Stream {
@@ -283,15 +329,20 @@ func (f *follower) done(fr wire.Frame) error {
 	if fr.Seq <= f.written {
 		return nil
 	}
-	for typ, stream := range f.streams {
-		if rest := stream.Flush(); len(rest) > 0 {
-			f.x.story.output(streamOf(typ), rest, true, task.Event{At: fr.At, EventID: fr.Seq})
-		}
-	}
+	f.flush(task.Event{At: fr.At, EventID: fr.Seq})
 	if out.ExitCode != nil {
 		f.x.story.exitCode(*out.ExitCode, task.Event{At: fr.At, EventID: fr.Seq})
 	}
 	return nil
+}
+
+// flush writes what the masks held back, as the event ev: the output ends here.
+func (f *follower) flush(ev task.Event) {
+	for _, typ := range []wire.FrameType{wire.FrameStdout, wire.FrameStderr} {
+		if rest := f.streams[typ].Flush(); len(rest) > 0 {
+			f.x.story.output(streamOf(typ), rest, true, ev)
+		}
+	}
 }
 
 func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }

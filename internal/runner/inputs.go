@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -15,32 +16,24 @@ import (
 // wrote.
 const inputPoll = 200 * time.Millisecond
 
+// deliverBound is how long an agent server may take to take an input.
+const deliverBound = 30 * time.Second
+
 // takeInputs delivers what people say to the run, from the inbox and from the
 // journal, until the returned function is called. A cancel, and the end of parent,
-// end the work.
+// end the work, whatever the delivery of another input waits for.
 func (x *execution) takeInputs(parent context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	ended := parent.Done()
 	var wg sync.WaitGroup
+	waiting := make(chan struct{}, 1)
+	wg.Go(func() { x.listen(ctx, parent, waiting) })
 	wg.Go(func() {
-		t := time.NewTicker(inputPoll)
-		defer t.Stop()
 		for {
-			x.pumpInputs(ctx)
 			select {
 			case <-ctx.Done():
 				return
-			case <-ended:
-				ended = nil
-				if errors.Is(context.Cause(parent), ErrAbandoned) {
-					x.limits.cancel(ErrAbandoned) // not the end of the run: nothing is journalled
-					continue
-				}
-				x.record(ctx, task.Input{Kind: task.InputCancel, Text: context.Cause(parent).Error()})
-				x.limits.cancel(context.Cause(parent))
-			case in := <-x.inbox:
-				x.record(ctx, in)
-			case <-t.C:
+			case <-waiting:
+				x.deliverInputs(ctx)
 			}
 		}
 	})
@@ -48,6 +41,39 @@ func (x *execution) takeInputs(parent context.Context) (stop func()) {
 		cancel()
 		wg.Wait()
 	}
+}
+
+// listen journals what is said here, ends the work when that is wanted, and tells
+// waiting that there is something to deliver.
+func (x *execution) listen(ctx, parent context.Context, waiting chan<- struct{}) {
+	ended, inbox := parent.Done(), x.inbox
+	t := time.NewTicker(inputPoll)
+	defer t.Stop()
+	for {
+		x.lookForInputs(ctx, waiting)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ended:
+			ended = nil
+			x.parentEnded(ctx, context.Cause(parent))
+		case in, ok := <-inbox:
+			if !ok {
+				inbox = nil // nobody says anything any more
+				continue
+			}
+			x.record(ctx, in)
+		case <-t.C:
+		}
+	}
+}
+
+// parentEnded ends the work because this process is to end it, or to let go of it.
+func (x *execution) parentEnded(ctx context.Context, cause error) {
+	if !errors.Is(cause, ErrAbandoned) { // not the end of the run: nothing is journalled
+		x.record(ctx, task.Input{Kind: task.InputCancel, Text: cause.Error()})
+	}
+	x.limits.cancel(cause)
 }
 
 // record journals an input before anything is done about it.
@@ -60,29 +86,51 @@ func (x *execution) record(ctx context.Context, in task.Input) {
 	}
 }
 
-// pumpInputs acts on the journalled inputs, in order. One that cannot be delivered
-// yet stays, and those after it wait.
-func (x *execution) pumpInputs(ctx context.Context) {
+// lookForInputs acts on a cancel, which does not wait behind what cannot be
+// delivered. It is never marked as taken: whoever continues this run must see it too.
+func (x *execution) lookForInputs(ctx context.Context, waiting chan<- struct{}) {
 	queued, err := x.runner.c.Store.Inputs(ctx, x.spec.Run)
-	if err != nil {
+	if err != nil || len(queued) == 0 {
 		return // the database is busy or ctx is done: asked again at the next tick
 	}
-	// A cancel does not wait behind what cannot be delivered. It is never marked as
-	// taken: whoever continues this run must see it too.
 	if slices.ContainsFunc(queued, func(q journal.QueuedInput) bool { return q.Kind == task.InputCancel }) {
 		x.limits.cancel(errCanceled)
 		return
 	}
+	select {
+	case waiting <- struct{}{}:
+	default:
+	}
+}
+
+// deliverInputs delivers the journalled inputs, in order. One that cannot be
+// delivered yet stays, and those after it wait.
+func (x *execution) deliverInputs(ctx context.Context) {
+	queued, err := x.runner.c.Store.Inputs(ctx, x.spec.Run)
+	if err != nil {
+		return
+	}
 	for _, q := range queued {
 		client, err := x.runner.Client(x.spec.Run)
-		if err != nil {
-			return // no link yet
+		if err != nil || q.Kind == task.InputCancel {
+			return // no link yet, or no more need
 		}
-		if err := client.Send(ctx, q.Input); err != nil {
+		switch err := deliver(ctx, client, q.Input); {
+		case err == nil:
+			x.limits.active() // somebody is there
+		case ctx.Err() != nil, errors.Is(err, agent.ErrLost):
+			return // sent again over the next link, under the same id
+		default:
 			x.story.notice("warn", "input "+string(q.Kind)+" was not taken: "+err.Error())
 		}
-		if err := x.runner.c.Store.TakeInput(ctx, x.spec.Run, q.N); err != nil {
-			return
+		if err := x.runner.c.Store.TakeInput(context.WithoutCancel(ctx), x.spec.Run, q.N); err != nil {
+			return // sent again; the agent server knows its id
 		}
 	}
+}
+
+func deliver(ctx context.Context, c *agent.Client, in task.Input) error {
+	ctx, cancel := context.WithTimeout(ctx, deliverBound)
+	defer cancel()
+	return c.Send(ctx, in)
 }

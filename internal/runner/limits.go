@@ -30,13 +30,13 @@ type limits struct {
 	idleDone chan struct{}
 
 	start    time.Time    // zero of the clocks below; monotonic, so a changed system clock kills nothing
-	activity atomic.Int64 // nanoseconds since start of the last activity
-	spoke    atomic.Int64 // nanoseconds since start of the last event that was no heartbeat
+	activity atomic.Int64 // nanoseconds since start of the last activity, heartbeats included
+	spoke    atomic.Int64 // nanoseconds since start of the last activity that was no heartbeat
 }
 
-// arm starts the clocks of a run. started is when it first began, for a run taken
-// over from a dead process the time it had then goes on; its idle clock starts
-// anew. The work does not end with ctx by itself: the end is journalled first.
+// arm starts the wall clock of a run. started is when it first began: for a run taken
+// over from a dead process the time it had then goes on. The work does not end with
+// ctx by itself: the end is journalled first.
 func arm(ctx context.Context, spec task.Spec, started time.Time) (context.Context, *limits) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	l := &limits{cancel: cancel, idle: spec.IdleTimeout.Std(), start: time.Now()}
@@ -44,11 +44,18 @@ func arm(ctx context.Context, spec task.Spec, started time.Time) (context.Contex
 		left := max(wall-time.Since(started), 0)
 		l.timer = time.AfterFunc(left, func() { cancel(errWallClock) })
 	}
+	return work, l
+}
+
+// watch starts the idle clock, anew for a run that was taken over. It is called once,
+// when there is an agent: until then nobody could have been active, and a long
+// download is no idle end.
+func (l *limits) watch() {
+	l.active()
 	if l.idle > 0 {
 		l.stopIdle, l.idleDone = make(chan struct{}), make(chan struct{})
 		go l.watchIdle()
 	}
-	return work, l
 }
 
 // disarm stops the clocks and waits for their goroutine.
@@ -82,15 +89,17 @@ func (l *limits) watchIdle() {
 	}
 }
 
-// active notes that the agent did something that counts.
+// active notes that something was done that counts: the agent said something in its
+// session, its command wrote something, or somebody said something to it. Console
+// lines, progress and errors do not count.
 func (l *limits) active() {
 	now := int64(time.Since(l.start))
 	l.activity.Store(now)
 	l.spoke.Store(now)
 }
 
-// beat notes a heartbeat of a turn that is going on. It counts only for so long
-// after the last thing the turn said.
+// beat notes a heartbeat of a turn that is going on. It counts for [silentBound]
+// after the last thing that was done.
 func (l *limits) beat() {
 	now := time.Since(l.start)
 	if now-time.Duration(l.spoke.Load()) <= silentBound {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -28,7 +28,7 @@ func (s *Steps) Destroy(ctx context.Context, in DestroyIn, box sandbox.Sandbox) 
 	var all []error
 	if err := s.destroySandboxes(ctx, in, box); err != nil {
 		all = append(all, err)
-	} else if err := os.RemoveAll(s.RunDir(in.Spec.Run)); err != nil {
+	} else if err := repo.RemoveAll(s.RunDir(in.Spec.Run)); err != nil {
 		// Not before the sandbox is gone: it writes there.
 		all = append(all, fmt.Errorf("remove the run's directory: %w", err))
 	}
