@@ -28,7 +28,7 @@ const (
 	// stream say, before they are let go: what is held keeps everything after it in
 	// the sandbox's journal, which stops the agent when it is full. It is well below
 	// that, and no secret is cut in two by so much.
-	heldBound = 1 << 40
+	heldBound = 16 << 20
 	// frameCost is what a frame takes in that journal beside its data, at the most.
 	frameCost = 64
 	// syncPause is the least time between two commits of the log. What lies between

@@ -12,8 +12,8 @@
 //   - a run is executed by its owner only, and ownership is taken by compare-and-set
 //     while the owner's lock is held;
 //   - a cancel and every input is journalled before it is acted on;
-//   - the limits are armed before the provider is called, and a replacement starts
-//     its idle clock anew;
+//   - the wall clock is armed before the provider is called; the idle clock starts when
+//     there is an agent, anew for a run that was taken over;
 //   - clean-up runs on a bounded context that cancellation does not reach; the first
 //     error wins and a clean-up error is reported beside it;
 //   - a terminal state is always written, after the finished event.
@@ -36,8 +36,8 @@ import (
 	"github.com/Insights/insightscli/internal/task"
 )
 
-// ErrAbandoned, as the cause of a done context, ends the carrying out of a run
-// without ending the run: its sandbox goes on, and another runner takes it over.
+// ErrAbandoned is the cause of a done context that ends the carrying out of a run and
+// not the run: its sandbox goes on, and another runner takes it over.
 var ErrAbandoned = errors.New("this runner ends")
 
 // Config is what a Runner needs.
