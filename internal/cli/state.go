@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -132,5 +131,8 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 }
 
 func (s *state) close() error {
-	return errors.Join(s.providers.close(), s.db.Close())
+	// state.db stays open until the process is gone. Closing the last connection would
+	// write the log back into the database and sync both, for nothing: every commit is
+	// durable, and the next process goes on with the log as it is.
+	return s.providers.close()
 }

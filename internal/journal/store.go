@@ -47,6 +47,25 @@ func (s *Store) ServerLogPath(spec task.Spec) string {
 // Create records a new run, queued and without an owner, with its task (unless that
 // exists) and its sealed secrets, in one transaction.
 func (s *Store) Create(ctx context.Context, spec task.Spec, sealed map[string][]byte) error {
+	return s.create(ctx, fresh{spec: spec, state: task.StateQueued}, sealed)
+}
+
+// CreateBegun records a new run that its owner begins at once: what Create, Claim and
+// Begin do, in one transaction.
+func (s *Store) CreateBegun(ctx context.Context, spec task.Spec, sealed map[string][]byte, owner string) error {
+	return s.create(ctx, fresh{spec: spec, state: task.StateInProgress, owner: owner, started: time.Now()}, sealed)
+}
+
+// fresh is how a run is first recorded.
+type fresh struct {
+	spec    task.Spec
+	state   task.State
+	owner   string
+	started time.Time // zero: not yet
+}
+
+func (s *Store) create(ctx context.Context, run fresh, sealed map[string][]byte) error {
+	spec := run.spec
 	if !spec.Run.Valid() || !spec.Task.Valid() {
 		return errs.New("journal.Create", errs.Internal, "", "record run: malformed id %q of task %q", spec.Run, spec.Task)
 	}
@@ -64,7 +83,7 @@ func (s *Store) Create(ctx context.Context, spec task.Spec, sealed map[string][]
 		if err != nil {
 			return err
 		}
-		if err := s.insertRun(ctx, tx, spec.Run, spec.Task, body, now); err != nil {
+		if err := s.insertRun(ctx, tx, run, body, now); err != nil {
 			return err
 		}
 		for name, value := range sealed {
@@ -76,18 +95,23 @@ func (s *Store) Create(ctx context.Context, spec task.Spec, sealed map[string][]
 	})
 }
 
-func (s *Store) insertRun(ctx context.Context, tx *sql.Tx, run, of task.ID, spec []byte, now int64) error {
+func (s *Store) insertRun(ctx context.Context, tx *sql.Tx, run fresh, body []byte, now int64) error {
+	var started int64
+	if !run.started.IsZero() {
+		started = run.started.UnixNano()
+	}
+	id := run.spec.Run
 	res, err := tx.ExecContext(ctx, `
-		INSERT INTO runs (id, task, state, version, spec, created) VALUES (?, ?, ?, ?, ?, ?)
+		INSERT INTO runs (id, task, state, owner, version, spec, created, started) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING`,
-		run, of, task.StateQueued, build.Get().Version, spec, now)
+		id, run.spec.Task, run.state, run.owner, build.Get().Version, body, now, started)
 	if err != nil {
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
-	return errs.New("journal.Create", errs.Conflict, "insightscli show "+run.Short(), "run %s exists already", run.Short())
+	return errs.New("journal.Create", errs.Conflict, "insightscli show "+id.Short(), "run %s exists already", id.Short())
 }
 
 // Claim makes to the owner of a run if from is its owner now ("" is nobody). It

@@ -121,7 +121,8 @@ func (x *execution) abandon() error {
 
 // steps are the steps of a run, in order.
 func (x *execution) steps(ctx context.Context) error {
-	c, err := do(ctx, x, step{"context", "Preparing context", "Prepared context"},
+	// It only looks, so it is done again by every runner and not journalled.
+	c, err := show(ctx, x, step{"context", "Preparing context", "Prepared context"},
 		steps.ContextIn{Spec: x.spec}, x.s().Context)
 	if err != nil {
 		return err
@@ -301,17 +302,25 @@ func do[In, Out any](ctx context.Context, x *execution, st step, in In, f func(c
 	if done {
 		return out, json.Unmarshal(saved, &out)
 	}
+	return show(ctx, x, st, in, func(ctx context.Context, in In) (Out, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return out, err
+		}
+		saved, err := json.Marshal(out)
+		if err != nil {
+			return out, err
+		}
+		return out, store.StepDone(record, x.spec.Run, st.name, hash, saved)
+	})
+}
+
+// show carries out one step and tells of its beginning and its end.
+func show[In, Out any](ctx context.Context, x *execution, st step, in In, f func(context.Context, In) (Out, error)) (Out, error) {
 	x.story.step(st.name, task.StepInProgress, st.doing, "")
-	out, err = f(ctx, in)
+	out, err := f(ctx, in)
 	if err != nil {
 		x.story.step(st.name, task.StepFailed, st.doing, detailOf(ctx, err))
-		return out, err
-	}
-	saved, err = json.Marshal(out)
-	if err != nil {
-		return out, err
-	}
-	if err := store.StepDone(record, x.spec.Run, st.name, hash, saved); err != nil {
 		return out, err
 	}
 	x.story.step(st.name, task.StepCompleted, st.done, "")

@@ -70,19 +70,24 @@ func New(c Config) *Runner {
 // Submit records a run, with its secrets sealed, in one transaction. It starts
 // nothing.
 func (r *Runner) Submit(ctx context.Context, spec task.Spec, values map[string]secret.String) error {
-	key, err := steps.NewLinkKey(spec.Run)
+	sealed, err := r.sealed(spec, values)
 	if err != nil {
 		return err
+	}
+	return r.c.Store.Create(ctx, spec, sealed)
+}
+
+// sealed returns the sealed secrets of a new run, the keys of its link among them.
+func (r *Runner) sealed(spec task.Spec, values map[string]secret.String) (map[string][]byte, error) {
+	key, err := steps.NewLinkKey(spec.Run)
+	if err != nil {
+		return nil, err
 	}
 	all := map[string]secret.String{steps.SecretLinkKey: key}
 	for name, v := range values {
 		all[name] = v
 	}
-	sealed, err := r.c.Secrets.seal(spec.Run, all)
-	if err != nil {
-		return err
-	}
-	return r.c.Store.Create(ctx, spec, sealed)
+	return r.c.Secrets.seal(spec.Run, all)
 }
 
 // Run submits, claims and executes a run. The error is about what kept the run from
@@ -93,17 +98,12 @@ func (r *Runner) Run(ctx context.Context, spec task.Spec, values map[string]secr
 	}
 	// From here on there is a run, which must not be left to nobody: a cancellation
 	// that arrives now is Execute's.
-	record := context.WithoutCancel(ctx)
-	if err := r.Submit(record, spec, values); err != nil {
-		return task.Result{}, err
-	}
-	ok, err := r.c.Store.Claim(record, spec.Run, "", r.c.Owner)
+	sealed, err := r.sealed(spec, values)
 	if err != nil {
 		return task.Result{}, err
 	}
-	if !ok {
-		return task.Result{}, errs.New("runner.Run", errs.Conflict,
-			"insightscli logs -f "+spec.Run.Short(), "run %s was taken over by the background runner", spec.Run.Short())
+	if err := r.c.Store.CreateBegun(context.WithoutCancel(ctx), spec, sealed, r.c.Owner); err != nil {
+		return task.Result{}, err
 	}
 	return r.Execute(ctx, spec.Run, inbox, screen)
 }
@@ -136,10 +136,7 @@ func (r *Runner) Execute(ctx context.Context, id task.ID, inbox <-chan task.Inpu
 	if !rec.Started.IsZero() && rec.Version != build.Get().Version {
 		return r.refuse(ctx, rec, log, screen)
 	}
-	if err := r.c.Store.Begin(record, id); err != nil {
-		return task.Result{}, err
-	}
-	if rec, err = r.c.Store.Run(record, id); err != nil { // now with its start time
+	if rec, err = r.begin(record, rec); err != nil {
 		return task.Result{}, err
 	}
 	x, err := r.newExecution(record, rec, log, screen)
@@ -148,6 +145,17 @@ func (r *Runner) Execute(ctx context.Context, id task.ID, inbox <-chan task.Inpu
 	}
 	x.inbox = inbox
 	return x.run(ctx)
+}
+
+// begin notes that a run has begun, unless it had, and returns it with its start time.
+func (r *Runner) begin(ctx context.Context, rec journal.Record) (journal.Record, error) {
+	if rec.State == task.StateInProgress && !rec.Started.IsZero() {
+		return rec, nil
+	}
+	if err := r.c.Store.Begin(ctx, rec.Spec.Run); err != nil {
+		return rec, err
+	}
+	return r.c.Store.Run(ctx, rec.Spec.Run)
 }
 
 func (r *Runner) newExecution(ctx context.Context, rec journal.Record, log *journal.Log, screen task.Sink) (*execution, error) {

@@ -39,38 +39,71 @@ const name = "insights-agent-server"
 func Unpack(dir, goarch string) (string, error) { return unpack(binaries, dir, goarch) }
 
 func unpack(files fs.FS, dir, goarch string) (string, error) {
-	packed, err := fs.ReadFile(files, fileName(goarch))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(packed) < 8 {
+	size, err := unpackedSize(files, goarch)
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%w for linux/%s", ErrNone, goarch)
 	}
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, digest(files, goarch, packed), name)
-	// The last four bytes of a gzip stream are the size of what it holds.
-	size := int64(binary.LittleEndian.Uint32(packed[len(packed)-4:]))
+	sum, err := digest(files, goarch)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, sum, name)
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() && info.Size() == size && info.Mode()&0o111 != 0 {
 		return path, nil
 	}
-	if err := write(path, packed); err != nil {
+	packed, err := fs.ReadFile(files, fileName(goarch))
+	if err == nil {
+		err = write(path, packed)
+	}
+	if err != nil {
 		return "", fmt.Errorf("unpack the agent server: %w", err)
 	}
 	return path, nil
 }
 
+// unpackedSize reads the last four bytes of the gzip stream, which are the size of
+// what it holds. Reading all of it would copy megabytes at every start.
+func unpackedSize(files fs.FS, goarch string) (int64, error) {
+	f, err := files.Open(fileName(goarch))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	at, ok := f.(io.ReaderAt)
+	if !ok || info.Size() < 8 {
+		return 0, fs.ErrNotExist
+	}
+	var last [4]byte
+	if _, err := at.ReadAt(last[:], info.Size()-4); err != nil {
+		return 0, err
+	}
+	return int64(binary.LittleEndian.Uint32(last[:])), nil
+}
+
 func fileName(goarch string) string { return "insights-agent-server-linux-" + goarch + ".gz" }
 
 // digest returns the digest that the build recorded, or computes it.
-func digest(files fs.FS, goarch string, packed []byte) string {
+func digest(files fs.FS, goarch string) (string, error) {
 	if recorded, err := fs.ReadFile(files, fileName(goarch)+".sha256"); err == nil {
 		hexed := strings.TrimSpace(string(recorded))
 		if b, err := hex.DecodeString(hexed); err == nil && len(b) == sha256.Size {
-			return hexed
+			return hexed, nil
 		}
 	}
+	packed, err := fs.ReadFile(files, fileName(goarch))
+	if err != nil {
+		return "", err
+	}
 	sum := sha256.Sum256(packed)
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // write puts the program in its place: complete, on the disk, and then by its name.
