@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -195,6 +196,53 @@ func TestItIsNotStoppedWithRunsAndLeavesThemWhenItEnds(t *testing.T) {
 	if cause := <-p.executor.ended; !errors.Is(cause, runner.ErrAbandoned) {
 		t.Errorf("the run was cut short with %v", cause)
 	}
+}
+
+// A runner that a command started ends itself without work, until somebody wants one
+// that stays.
+func TestAnIdleRunnerCanBeMadeToStay(t *testing.T) {
+	p := newPlace(t)
+	done := p.serve(t.Context(), "1", time.Hour)
+	if err := p.client.Stay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.client.Stay(t.Context()); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("one that stays already: %v", err)
+	}
+	if err := p.client.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Without its socket nobody could stop a runner: it ends, and lets go of its runs.
+func TestARunnerThatCannotBeReachedEnds(t *testing.T) {
+	p := newPlace(t)
+	run := p.submit(true, "")
+	me, err := owner.Acquire(t.Context(), p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A directory in the place of the socket.
+	if err := os.MkdirAll(filepath.Join(p.dir, "owners", me.ID+".sock", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err = background.Serve(t.Context(), background.Config{
+		Dir: p.dir, Version: "1", Store: p.store, Owner: me, Executor: p.executor, Report: func(task.ID, error) {},
+	}, func() { t.Error("it says that it is ready") })
+	if err == nil {
+		t.Error("no error")
+	}
+	select {
+	case cause := <-p.executor.ended:
+		if !errors.Is(cause, runner.ErrAbandoned) {
+			t.Errorf("run %s was cut short with %v", run, cause)
+		}
+	default: // it was not even taken
+	}
+	_ = me.Release()
 }
 
 // A runner of another version finishes what it owns and is out of the way of the

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/filelock"
 	"github.com/Insights/insightscli/internal/owner"
 )
 
@@ -24,10 +23,9 @@ var ErrTaken = errors.New("a background runner is at work already")
 var ErrAbsent = errors.New("no background runner is at work")
 
 const (
+	// lockName is the file whose lock is the runner's; it says which owner the runner
+	// is, or was.
 	lockName = "background.lock"
-	// nowName says which owner the runner is. It is beside the lock, because a locked
-	// file cannot be read by others on every platform.
-	nowName = "background.json"
 	// readyBound is how long a runner may take to come up or to answer.
 	readyBound = 10 * time.Second
 	readyPause = 10 * time.Millisecond
@@ -35,28 +33,44 @@ const (
 	startBound = 3 * time.Second
 )
 
-// take makes this process the background runner of the state directory.
-func take(dir string, me owner.Info) (*flock.Flock, error) {
-	l := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
-	ok, err := l.TryLock()
+// take makes this process the background runner of the state directory, until the
+// file is closed.
+func take(dir string, me owner.Info) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("become the background runner: %w", err)
 	}
-	if !ok {
-		return nil, errs.New("background.Serve", errs.Conflict, "insightscli stop", "%w%s", ErrTaken, who(dir))
+	ok, err := filelock.Try(f, filelock.Exclusive)
+	if err == nil && !ok {
+		_ = f.Close() // it is the other one's
+		return nil, taken(dir)
 	}
+	if err == nil {
+		err = write(f, me)
+	}
+	if err != nil {
+		_ = f.Close() // the first error says more
+		return nil, fmt.Errorf("become the background runner: %w", err)
+	}
+	return f, nil
+}
+
+func taken(dir string) error {
+	return errs.New("background.Serve", errs.Conflict, "insightscli stop", "%w%s", ErrTaken, who(dir))
+}
+
+// write makes a locked file say who the runner is. A reader that comes in between
+// sees nobody, and looks again.
+func write(f *os.File, me owner.Info) error {
 	body, err := json.Marshal(me)
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return err
 	}
-	tmp := filepath.Join(dir, nowName+".new")
-	if err := os.WriteFile(tmp, body, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("become the background runner: %w", err), l.Close())
+	if err := f.Truncate(0); err != nil {
+		return err
 	}
-	if err := os.Rename(tmp, filepath.Join(dir, nowName)); err != nil {
-		return nil, errors.Join(fmt.Errorf("become the background runner: %w", err), l.Close())
-	}
-	return l, nil
+	_, err = f.WriteAt(body, 0)
+	return err
 }
 
 func who(dir string) string {
@@ -70,14 +84,14 @@ func who(dir string) string {
 // read returns who the runner is, or was.
 func read(dir string) (owner.Info, error) {
 	var now owner.Info
-	b, err := os.ReadFile(filepath.Join(dir, nowName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return now, errs.New("background.read", errs.NotFound, "insightscli start -d", "%w", ErrAbsent)
-	}
-	if err != nil {
+	b, err := os.ReadFile(filepath.Join(dir, lockName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return now, err
 	}
-	return now, json.Unmarshal(b, &now)
+	if json.Unmarshal(b, &now) != nil { // nothing, or being written
+		return now, errs.New("background.read", errs.NotFound, "insightscli start -d", "%w", ErrAbsent)
+	}
+	return now, nil
 }
 
 // Client talks to the background runner of a state directory.
@@ -89,14 +103,20 @@ type Client struct {
 }
 
 // Knock makes the runner look for work, starting one if there is none.
-func (c Client) Knock(ctx context.Context) error {
+func (c Client) Knock(ctx context.Context) error { return c.request(ctx, OpKnock) }
+
+// Stay makes the runner one that stays without work, starting one if there is none:
+// [Client.Start] is to start such a one. That one stays already is a Conflict.
+func (c Client) Stay(ctx context.Context) error { return c.request(ctx, OpStay) }
+
+func (c Client) request(ctx context.Context, op string) error {
 	version, err := json.Marshal(c.Version)
 	if err != nil {
 		return err
 	}
 	deadline := time.Now().Add(readyBound)
 	for {
-		err := c.ask(ctx, owner.Request{Op: OpKnock, Body: version})
+		err := c.ask(ctx, owner.Request{Op: op, Body: version})
 		if !errors.Is(err, ErrAbsent) {
 			return err
 		}
@@ -131,28 +151,27 @@ func (c Client) waitReady(ctx context.Context, bound time.Duration) error {
 	}
 }
 
-// WaitGone waits until no runner can be reached.
-func (c Client) WaitGone(ctx context.Context) error {
-	for {
-		if _, err := c.Status(ctx); errors.Is(err, ErrAbsent) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errs.New("background.WaitGone", errs.Incomplete, "insightscli stop", "the background runner is still there")
-		case <-time.After(readyPause):
-		}
-	}
-}
-
-// Stop asks the runner to end, and waits until it has.
+// Stop asks the runner to end, and waits until its process has let go of everything.
 func (c Client) Stop(ctx context.Context) error {
+	now, err := read(c.Dir)
+	if err != nil {
+		return err
+	}
 	if err := c.ask(ctx, owner.Request{Op: OpStop}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
-	return c.WaitGone(ctx)
+	for {
+		if alive, err := owner.Alive(c.Dir, now.ID); err != nil || !alive {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errs.New("background.Stop", errs.Incomplete, "insightscli stop", "the background runner is still there")
+		case <-time.After(readyPause):
+		}
+	}
 }
 
 // Status asks the runner how it is. The error wraps ErrAbsent when there is none.

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/owner"
@@ -23,12 +21,17 @@ import (
 // IdleEnd is how long a runner that a command started stays after its last run.
 const IdleEnd = 30 * time.Second
 
-// lookPause is how often state.db is asked for runs that nobody owns.
-const lookPause = 2 * time.Second
+const (
+	// lookPause is how often state.db is asked for runs that nobody owns.
+	lookPause = 2 * time.Second
+	// retryPause is the wait before a run that could not be recorded is tried again.
+	retryPause = 30 * time.Second
+)
 
 // Operations of the control socket.
 const (
 	OpKnock  = "knock"  // look for work now; the body is the version of who knocks
+	OpStay   = "stay"   // as knock, and do not end without work
 	OpStatus = "status" // writes one [Status] line
 	OpStop   = "stop"   // end; refused with live runs
 )
@@ -66,12 +69,14 @@ type server struct {
 	c     Config
 	knock chan struct{} // capacity 1
 	stop  context.CancelCauseFunc
-	lock  *flock.Flock
+	lock  *os.File
 	held  os.FileInfo // of the lock's file
 
-	mu      sync.Mutex
+	mu      sync.Mutex    // guards what follows; held while a run is claimed, too
+	idle    time.Duration // Config.Idle, until somebody wants it to stay
 	live    map[task.ID]bool
-	leaving bool // takes no more runs
+	failed  map[task.ID]time.Time // when a run of this runner could not be recorded
+	leaving bool                  // takes no more runs
 	runs    sync.WaitGroup
 }
 
@@ -85,17 +90,23 @@ func Serve(ctx context.Context, c Config, ready func()) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }() // the kernel would, too
-	held, err := os.Stat(filepath.Join(c.Dir, lockName))
+	held, err := lock.Stat()
 	if err != nil {
 		return fmt.Errorf("become the background runner: %w", err)
 	}
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s := &server{c: c, stop: stop, lock: lock, held: held, knock: make(chan struct{}, 1), live: map[task.ID]bool{}}
+	s := &server{
+		c: c, stop: stop, lock: lock, held: held, idle: c.Idle, knock: make(chan struct{}, 1),
+		live: map[task.ID]bool{}, failed: map[task.ID]time.Time{},
+	}
 	served := make(chan error, 1)
-	go func() { served <- c.Owner.Serve(ctx, s.handlers(), ready) }()
-
+	go func() {
+		err := c.Owner.Serve(ctx, s.handlers(), ready)
+		stop(runner.ErrAbandoned) // nobody could reach it any more
+		served <- err
+	}()
 	s.work(ctx)
 	s.runs.Wait()
 	stop(nil)
@@ -134,13 +145,22 @@ func (s *server) look(ctx context.Context) bool {
 		s.c.Report("", fmt.Errorf("look for runs: %w", err))
 	}
 	for _, rec := range recs {
-		if Ownerless(s.c.Dir, rec) {
+		if Ownerless(s.c.Dir, rec) || s.retries(rec) {
 			s.takeOver(ctx, rec)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.live) > 0
+}
+
+// retries reports whether a run is one that this runner owns and could not carry out,
+// for want of space on the disk say, and has let rest for a while.
+func (s *server) retries(rec journal.Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, failed := s.failed[rec.Spec.Run]
+	return failed && rec.Owner == s.c.Owner.ID && time.Since(since) > retryPause
 }
 
 // Ownerless reports whether a run that is not over has no living owner. A run of
@@ -170,16 +190,23 @@ func (s *server) takeOver(ctx context.Context, rec journal.Record) {
 		return // another one was faster, or the next look tries again
 	}
 	s.live[id] = true
-	s.runs.Go(func() {
-		_, err := s.c.Executor.Execute(ctx, id, nil, task.SinkFunc(func(task.Event) {}))
-		if err != nil && !errors.Is(err, runner.ErrAbandoned) {
-			s.c.Report(id, err)
-		}
-		s.mu.Lock()
-		delete(s.live, id)
-		s.mu.Unlock()
-		s.wake()
-	})
+	delete(s.failed, id)
+	s.runs.Go(func() { s.carryOut(ctx, id) })
+}
+
+func (s *server) carryOut(ctx context.Context, id task.ID) {
+	_, err := s.c.Executor.Execute(ctx, id, nil, task.SinkFunc(func(task.Event) {}))
+	failed := err != nil && !errors.Is(err, runner.ErrAbandoned)
+	if failed {
+		s.c.Report(id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, id)
+	if failed {
+		s.failed[id] = time.Now()
+	}
+	s.wake()
 }
 
 // mine reports whether the state directory is still the one this runner began in.
@@ -198,9 +225,9 @@ func (s *server) mine() bool {
 // finished what it owned, or nothing came for long enough.
 func (s *server) over(idle time.Duration) bool {
 	s.mu.Lock()
-	left := s.leaving && len(s.live) == 0
+	left, end := s.leaving && len(s.live) == 0, s.idle
 	s.mu.Unlock()
-	return left || s.c.Idle > 0 && idle > s.c.Idle && s.leave(true)
+	return left || end > 0 && idle > end && s.leave(true)
 }
 
 // handOver makes room for a runner of another version: this one takes no more runs,
@@ -208,8 +235,14 @@ func (s *server) over(idle time.Duration) bool {
 func (s *server) handOver() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.wake()
+	err := s.lock.Close()
+	if s.leaving {
+		err = nil // the second to ask
+	}
 	s.leaving = true
-	return s.lock.Close()
+	return errors.Join(err, errs.New("background.Knock", errs.NotFound, "insightscli start -d",
+		"the background runner was version %s and has handed over", s.c.Version))
 }
 
 // leave stops the taking of runs unless there is one at work or, with unlessKnocked,
@@ -226,13 +259,31 @@ func (s *server) leave(unlessKnocked bool) bool {
 
 // knocked makes the runner look for work. One that is about to end refuses: the one
 // who knocks then starts another.
-func (s *server) knocked() error {
+func (s *server) knocked(req owner.Request) error {
+	var version string
+	if json.Unmarshal(req.Body, &version) == nil && version != s.c.Version {
+		return s.handOver()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
 		return errs.New("background.Knock", errs.NotFound, "insightscli start -d", "the background runner is about to end")
 	}
 	s.wake()
+	return nil
+}
+
+// stay makes a runner that would end without work one that stays.
+func (s *server) stay(req owner.Request) error {
+	if err := s.knocked(req); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle == 0 {
+		return taken(s.c.Dir)
+	}
+	s.idle = 0
 	return nil
 }
 
@@ -245,15 +296,8 @@ func (s *server) wake() {
 
 func (s *server) handlers() map[string]owner.Handler {
 	all := map[string]owner.Handler{
-		OpKnock: func(_ context.Context, req owner.Request, _ net.Conn) error {
-			var version string
-			if json.Unmarshal(req.Body, &version) == nil && version != s.c.Version {
-				defer s.wake()
-				return errors.Join(s.handOver(), errs.New("background.Knock", errs.NotFound, "insightscli start -d",
-					"the background runner was version %s and has handed over", s.c.Version))
-			}
-			return s.knocked()
-		},
+		OpKnock: func(_ context.Context, req owner.Request, _ net.Conn) error { return s.knocked(req) },
+		OpStay:  func(_ context.Context, req owner.Request, _ net.Conn) error { return s.stay(req) },
 		OpStatus: func(_ context.Context, _ owner.Request, conn net.Conn) error {
 			return json.NewEncoder(conn).Encode(s.status())
 		},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/Insights/insightscli/internal/background"
 	"github.com/Insights/insightscli/internal/build"
-	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -37,7 +36,8 @@ stop'; ended by a signal it lets go of its runs, which the next runner goes on
 with.
 
 'insightscli run -d' starts a runner by itself, one that ends when it has
-nothing to do, so this command is never needed.` + exits("0", "1", "2", "5", "130", "143"),
+nothing to do, so this command is never needed. With -d such a runner, if one is
+at work, becomes one that stays.` + exits("0", "1", "2", "5", "130", "143"),
 		Example: `  insightscli start -d
   insightscli start`,
 		Args:              takes(0, 0, ""),
@@ -73,19 +73,10 @@ func startDetached(ctx context.Context, o *startOptions) error {
 	if err != nil {
 		return err
 	}
-	if st, err := s.background.Status(ctx); err == nil {
-		return errs.New("cli.start", errs.Conflict, "insightscli stop",
-			"%w (process %d, version %s)", background.ErrTaken, st.PID, st.Version)
-	}
-	var args []string
-	if o.idleEnd > 0 {
-		args = []string{"--idle-end", o.idleEnd.String()}
-	}
 	before := logSize(s.dir)
-	if err := spawnRunner(s.dir, o.app.process.Environ, args...); err != nil {
-		return err
-	}
-	if err := s.background.WaitReady(ctx); err != nil {
+	client := s.background
+	client.Start = func(context.Context) error { return spawnRunner(s.dir, o.app.process.Environ) }
+	if err := client.Stay(ctx); err != nil {
 		if last := lastLogLine(s.dir, before); last != "" {
 			return fmt.Errorf("%w: %s", err, last)
 		}
