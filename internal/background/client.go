@@ -36,19 +36,14 @@ const (
 // take makes this process the background runner of the state directory, until the
 // file is closed.
 func take(dir string, me owner.Info) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := filelock.TryPath(filepath.Join(dir, lockName), filelock.Exclusive)
 	if err != nil {
 		return nil, fmt.Errorf("become the background runner: %w", err)
 	}
-	ok, err := filelock.Try(f, filelock.Exclusive)
-	if err == nil && !ok {
-		_ = f.Close() // it is the other one's
+	if f == nil {
 		return nil, taken(dir)
 	}
-	if err == nil {
-		err = write(f, me)
-	}
-	if err != nil {
+	if err := write(f, me); err != nil {
 		_ = f.Close() // the first error says more
 		return nil, fmt.Errorf("become the background runner: %w", err)
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-func open(t *testing.T, path string) *os.File {
+func opened(t *testing.T, path string) *os.File {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestLocksExcludeEachOther(t *testing.T) {
 	}{{Exclusive, Exclusive, false}, {Exclusive, Shared, false}, {Shared, Exclusive, false}, {Shared, Shared, true}}
 	for _, tt := range tests {
 		path := filepath.Join(t.TempDir(), "lock")
-		a, b := open(t, path), open(t, path)
+		a, b := opened(t, path), opened(t, path)
 		if ok, err := Try(a, tt.held); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
@@ -42,9 +42,36 @@ func TestLocksExcludeEachOther(t *testing.T) {
 	}
 }
 
+func TestPathsAreLockedUntilTheirFileIsClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	held, err := LockPath(t.Context(), path, Exclusive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := TryPath(path, Exclusive); f != nil || err != nil {
+		t.Errorf("it was locked twice: %v, %v", f, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if f, err := LockPath(ctx, path, Exclusive); f != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting for ever: %v, %v", f, err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := TryPath(path, Exclusive)
+	if f == nil || err != nil {
+		t.Fatalf("after it was closed: %v, %v", f, err)
+	}
+	_ = f.Close()
+	if _, err := TryPath(filepath.Join(path, "below"), Exclusive); err == nil {
+		t.Error("a lock below a file")
+	}
+}
+
 func TestLockedFilesCanBeReadAndWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	f := open(t, path)
+	f := opened(t, path)
 	if err := Lock(t.Context(), f, Exclusive); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +85,7 @@ func TestLockedFilesCanBeReadAndWritten(t *testing.T) {
 
 func TestLockWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	a, b := open(t, path), open(t, path)
+	a, b := opened(t, path), opened(t, path)
 	if err := Lock(t.Context(), a, Exclusive); err != nil {
 		t.Fatal(err)
 	}

@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/filelock"
 )
 
 // baseRef is the image that the Dockerfiles start from.
 const baseRef = "debian:bookworm-slim"
-
-// lockPoll is how often a builder looks whether another process has finished.
-const lockPoll = 200 * time.Millisecond
 
 // Info describes an image that an engine has.
 type Info struct {
@@ -99,16 +94,15 @@ func (b *Builder) locked(ctx context.Context, progress func(string), f func() (I
 	if b.Lock == "" {
 		return f()
 	}
-	lock := flock.New(b.Lock, flock.SetPermissions(0o600))
-	ok, err := lock.TryLock()
-	if err == nil && !ok {
+	lock, err := filelock.TryPath(b.Lock, filelock.Exclusive)
+	if err == nil && lock == nil {
 		progress("waiting for another process that is building an image")
-		_, err = lock.TryLockContext(ctx, lockPoll)
+		lock, err = filelock.LockPath(ctx, b.Lock, filelock.Exclusive)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("lock image build: %w", err)
 	}
-	defer func() { _ = lock.Unlock() }()
+	defer func() { _ = lock.Close() }() // gives the lock back
 	return f()
 }
 

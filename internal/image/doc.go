@@ -11,5 +11,5 @@
 // once, in the Dockerfile, and go into the bootstrap directly, so that the build
 // needs no network of its own then.
 //
-// github.com/gofrs/flock keeps two processes from building one image at a time.
+// A file lock keeps two processes from building one image at a time.
 package image

@@ -8,11 +8,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/filelock"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -44,7 +42,6 @@ type Cache struct {
 const (
 	defaultMaxCheckouts = 20 << 30
 	defaultMaxPack      = 1 << 30
-	lockPoll            = 20 * time.Millisecond
 )
 
 // New returns the cache of a state directory. It touches nothing yet.
@@ -75,11 +72,11 @@ func (c *Cache) lock(ctx context.Context, dir, name string) (unlock func(), err 
 	if err := os.MkdirAll(locks, 0o700); err != nil {
 		return nil, fmt.Errorf("lock cache: %w", err)
 	}
-	l := flock.New(filepath.Join(locks, name), flock.SetPermissions(0o600))
-	if _, err := l.TryLockContext(ctx, lockPoll); err != nil {
+	l, err := filelock.LockPath(ctx, filepath.Join(locks, name), filelock.Exclusive)
+	if err != nil {
 		return nil, fmt.Errorf("lock cache: %w", err)
 	}
-	return func() { _ = l.Unlock() }, nil // closing the descriptor drops it in any case
+	return func() { _ = l.Close() }, nil // gives the lock back
 }
 
 // Release drops what a run holds of the cache: its checkouts may be evicted again.

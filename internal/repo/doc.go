@@ -20,9 +20,8 @@
 //     see [Options.Environ]. Every value of the user's stands behind `--` or in a
 //     form that cannot be an option.
 //   - A checkout in the cache is immutable once it has its final name. It is built
-//     beside it under a lock (github.com/gofrs/flock, which works alike on every
-//     system we build for) and renamed. Runs that use one leave a marker in it,
-//     which any process can see; a marked checkout is never evicted.
+//     beside it under a file lock and renamed. Runs that use one leave a marker in
+//     it, which any process can see; a marked checkout is never evicted.
 //
 // A Cache may be used by many goroutines, and one state directory by many
 // processes.

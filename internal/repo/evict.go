@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
+	"github.com/Insights/insightscli/internal/filelock"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -76,15 +75,14 @@ func (c *Cache) makeRoom(ctx context.Context, keep string) error {
 
 // evict removes a checkout unless somebody holds it now.
 func (c *Cache) evict(key string) (bool, error) {
-	l := flock.New(filepath.Join(c.checkoutsDir(), "locks", key), flock.SetPermissions(0o600))
-	ok, err := l.TryLock()
+	l, err := filelock.TryPath(filepath.Join(c.checkoutsDir(), "locks", key), filelock.Exclusive)
 	if err != nil {
 		return false, fmt.Errorf("lock cache: %w", err)
 	}
-	if !ok {
+	if l == nil {
 		return false, nil
 	}
-	defer func() { _ = l.Unlock() }() // closing the descriptor drops it in any case
+	defer func() { _ = l.Close() }() // gives the lock back
 	dir := filepath.Join(c.checkoutsDir(), key)
 	if marks, err := os.ReadDir(filepath.Join(dir, "use")); len(marks) > 0 || (err != nil && !os.IsNotExist(err)) {
 		return false, nil
@@ -134,12 +132,12 @@ func sweepHalfMade(dir string) {
 		if !half {
 			continue
 		}
-		l := flock.New(filepath.Join(dir, "locks", strings.TrimSuffix(name, ".git")), flock.SetPermissions(0o600))
-		if ok, err := l.TryLock(); err != nil || !ok {
+		l, err := filelock.TryPath(filepath.Join(dir, "locks", strings.TrimSuffix(name, ".git")), filelock.Exclusive)
+		if err != nil || l == nil {
 			continue
 		}
 		_ = RemoveAll(filepath.Join(dir, e.Name())) // the next sweep tries again
-		_ = l.Unlock()                              // closing the descriptor drops it in any case
+		_ = l.Close()                               // gives the lock back
 	}
 }
 
