@@ -77,7 +77,7 @@ func runCancel(ctx context.Context, o *cancelOptions) error {
 
 // awaitCancelled waits for the end of those runs that were live, and tells it.
 func (a *app) awaitCancelled(ctx context.Context, s *state, recs []journal.Record, bound time.Duration) error {
-	ctx, cancel := within(ctx, bound, "cancelled, and still being cleaned up after %s", bound)
+	ctx, cancel := within(ctx, bound, "insightscli ps", "cancelled, and still being cleaned up after %s", bound)
 	defer cancel()
 	for _, rec := range recs {
 		if rec.State.Terminal() {
@@ -93,20 +93,20 @@ func (a *app) awaitCancelled(ctx context.Context, s *state, recs []journal.Recor
 }
 
 // cancel records the wish to end a run, and sees to it that somebody carries it out.
-// A run that nobody has begun is ended here and now.
+// A run that nobody has begun is ended here and now; should this process die within
+// that, whoever goes on with the run knows the wish.
 func (s *state) cancel(ctx context.Context, rec journal.Record) error {
-	if rec.Owner == "" && rec.Started.IsZero() {
-		done, err := s.cancelQueued(ctx, rec)
-		if err != nil || done {
-			return err
-		}
-	}
 	_, err := s.store.AddInput(ctx, rec.Spec.Run, task.Input{ID: string(task.NewID()), Kind: task.InputCancel})
 	if errs.KindOf(err) == errs.Conflict {
 		return nil // it ended meanwhile
 	}
 	if err != nil {
 		return err
+	}
+	if rec.Owner == "" && rec.Started.IsZero() {
+		if done, err := s.cancelQueued(ctx, rec); err != nil || done {
+			return err
+		}
 	}
 	return s.knockFor(ctx, rec)
 }

@@ -20,7 +20,7 @@ type Record struct {
 	State   task.State
 	Owner   string // id of the owning process; empty: nobody's
 	Sandbox string // the provider's id of its sandbox; empty: none yet
-	Version string // of the program that made the run
+	Version string // of the program that began the run, or made it if it was not begun
 
 	Created  time.Time
 	Started  time.Time    // zero: not yet

@@ -121,12 +121,14 @@ func (s *Store) Claim(ctx context.Context, run task.ID, from, to string) (bool, 
 	return n == 1, err
 }
 
-// Begin notes that a run is in progress. Its start time is that of the first Begin.
+// Begin notes that a run is in progress. Its start time and its version are those of
+// the first Begin.
 func (s *Store) Begin(ctx context.Context, run task.ID) error {
 	n, err := s.exec(ctx, "Begin", "begin run", `
-		UPDATE runs SET state = ?, started = CASE started WHEN 0 THEN ? ELSE started END
-		WHERE id = ? AND state IN (?, ?)`,
-		task.StateInProgress, time.Now().UnixNano(), run, task.StateQueued, task.StateInProgress)
+		UPDATE runs SET state = ?1, started = CASE started WHEN 0 THEN ?2 ELSE started END,
+			version = CASE started WHEN 0 THEN ?3 ELSE version END
+		WHERE id = ?4 AND state IN (?5, ?6)`,
+		task.StateInProgress, time.Now().UnixNano(), build.Get().Version, run, task.StateQueued, task.StateInProgress)
 	if err != nil || n == 1 {
 		return err
 	}

@@ -322,3 +322,27 @@ func BenchmarkRun(b *testing.B) {
 		must(b, s.Finish(ctx, run, result(rec, task.StateCompleted)))
 	}
 }
+
+// A run that one version recorded and another began is the other's: a journal is
+// replayed by the version that wrote it.
+func TestTheVersionIsOfWhoBeganTheRun(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	rec := newRun(t, s)
+	version := func(want string) {
+		t.Helper()
+		if rec, err := s.Run(t.Context(), rec.Spec.Run); err != nil || rec.Version != want {
+			t.Errorf("version %q, %v, want %q", rec.Version, err, want)
+		}
+	}
+	older := func() {
+		t.Helper()
+		_, err := s.db.ExecContext(t.Context(), `UPDATE runs SET version = '0' WHERE id = ?`, rec.Spec.Run)
+		must(t, err)
+	}
+	older()
+	must(t, s.Begin(t.Context(), rec.Spec.Run))
+	version(build.Get().Version)
+	older()
+	must(t, s.Begin(t.Context(), rec.Spec.Run)) // taken over
+	version("0")
+}
