@@ -69,8 +69,8 @@ bench: ## Measure against yardsticks in the same run and print a table
 	go run ./bench
 
 .PHONY: docs
-docs: bin/insightscli ## Completions and man pages into dist/
-	bin/insightscli generate-docs dist
+docs: ## Completions and man pages into dist/
+	go run ./internal/cli/docsgen dist $(date)
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/Insights/insightscli/internal/build"
+	"github.com/Insights/insightscli/internal/term"
 )
 
 // The groups of commands in `insightscli --help`.
@@ -15,6 +16,9 @@ const (
 	groupRunner = "runner"
 	groupOther  = "other"
 )
+
+// Tree returns the command tree, for the program that writes its man pages.
+func Tree() *cobra.Command { return newRootCmd(newApp(Process{Streams: &term.Streams{}})) }
 
 func newRootCmd(a *app) *cobra.Command {
 	root := &cobra.Command{
@@ -49,7 +53,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 		newDiffCmd(a, nil), newApplyCmd(a, nil), newPruneCmd(a, nil))
 	inGroup(root, groupRunner, newStartCmd(a, nil), newStopCmd(a, nil))
 	inGroup(root, groupOther, newImageCmd(a, nil), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
-	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic(), newGenerateDocsCmd())
+	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic())
 	return root
 }
 
