@@ -41,3 +41,13 @@ func exits(codes ...string) string {
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
+
+// signalNumber is the number of a signal that ended a command in a sandbox, which is
+// a Linux one wherever this program runs; 0 for none.
+func signalNumber(name string) int {
+	return map[string]int{
+		"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8,
+		"SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
+		"SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31,
+	}[name]
+}

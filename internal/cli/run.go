@@ -169,6 +169,8 @@ func resultError(r task.Result, ownCode bool) error {
 	switch {
 	case ownCode && r.ExitCode != nil && (r.Code == 0 || kind == errs.TaskFailed):
 		return exitWith(*r.ExitCode)
+	case ownCode && kind == errs.TaskFailed && signalNumber(r.Signal) != 0:
+		return exitWith(128 + signalNumber(r.Signal)) // as a shell has it
 	case r.Code == 0, kind == errs.TaskFailed, kind == errs.Canceled, kind == errs.Terminated:
 		return exitWith(r.Code)
 	case r.Error == "":
@@ -204,6 +206,6 @@ func (a *app) sink(json, quiet bool) screen {
 		return render.NewJSONL(s.Out)
 	}
 	return render.NewText(s.Out, s.Err, render.Options{
-		OutTTY: s.OutTTY, ErrTTY: s.ErrTTY, Color: s.Color, Dumb: s.Dumb, Quiet: quiet,
+		OutTTY: s.OutTTY, ErrTTY: s.ErrTTY, Color: s.Color, Dumb: s.Dumb, Quiet: quiet, ReasonFollows: true,
 	})
 }

@@ -12,6 +12,11 @@ import (
 // runLater records a run and, unless it is not to start yet, tells the background
 // runner. What is printed is its id.
 func runLater(ctx context.Context, o *runOptions, p plan) error {
+	if o.detach {
+		if err := o.app.ready(ctx, p.config, p.spec); err != nil {
+			return err
+		}
+	}
 	h, err := o.app.host(ctx, p.config)
 	if err != nil {
 		return err
@@ -53,8 +58,14 @@ func runStart(ctx context.Context, o *runOptions) error {
 		return err
 	}
 	id := rec.Spec.Run
+	if rec.State.Terminal() {
+		return errs.New("cli.run", errs.Conflict, "insightscli show "+id.Short(), "run %s is over (%s)", id.Short(), rec.State)
+	}
 	if rec.State != task.StateQueued || rec.Owner != "" || rec.Spec.Detached {
 		return started(id)
+	}
+	if err := o.app.ready(ctx, c, rec.Spec); err != nil {
+		return err
 	}
 	if o.detach {
 		// A run that has begun and that nobody owns is the background runner's.

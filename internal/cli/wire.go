@@ -32,7 +32,12 @@ func defaultWiring(a *app) wiring {
 		scopes:      platform.Scopes,
 		engine:      func(ctx context.Context, c config.Config) error { return a.providersFor(c).engine().Ping(ctx) },
 		tools:       localTools,
-		executor:    func(ctx context.Context, c config.Config, _ task.Spec) (executor, error) { return a.host(ctx, c) },
+		executor: func(ctx context.Context, c config.Config, spec task.Spec) (executor, error) {
+			if err := a.ready(ctx, c, spec); err != nil {
+				return nil, err
+			}
+			return a.host(ctx, c)
+		},
 	}
 }
 
@@ -51,6 +56,15 @@ func (a *app) resolve(ctx context.Context, c config.Config, r task.Repo) (task.R
 		found.Repo.Org, found.Repo.Name = r.Org, r.Name
 	}
 	return found.Repo, found.Notices, nil
+}
+
+// ready refuses, before anything is recorded, a run whose sandbox cannot be made:
+// its engine does not answer, or its image is not for it.
+func (a *app) ready(ctx context.Context, c config.Config, spec task.Spec) error {
+	if spec.Provider != config.ProviderDocker {
+		return nil
+	}
+	return a.providersFor(c).engineOf(spec.Engine).Ready(ctx, spec.Image)
 }
 
 // place decides the provider, unless the settings name one, and what depends on it.

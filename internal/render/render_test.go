@@ -131,6 +131,7 @@ func TestGoldenText(t *testing.T) {
 		{"colour", render.Options{OutTTY: true, ErrTTY: true, Color: true}},
 		{"dumb", render.Options{OutTTY: true, ErrTTY: true, Dumb: true}},
 		{"quiet", render.Options{OutTTY: true, ErrTTY: true, Quiet: true}},
+		{"run", render.Options{ReasonFollows: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

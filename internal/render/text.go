@@ -16,6 +16,7 @@ type Options struct {
 	Dumb           bool // no escape sequence of any kind is
 	Quiet          bool // only what the command or the agent says
 	Raw            bool // the bytes of the output as they were, also on a terminal
+	ReasonFollows  bool // whoever shows the run's end says why: a failed step does not
 }
 
 // Text is the sink for people and pipes.
@@ -117,6 +118,8 @@ func (t *Text) step(ev task.Event) {
 		return
 	}
 	switch {
+	case s.Status == task.StepFailed && t.o.ReasonFollows:
+		t.line("failed: ", s.Label)
 	case s.Status == task.StepFailed:
 		t.line("failed: ", joined(s.Label, s.Detail))
 	case s.Status == task.StepInProgress, s.Detail != "":

@@ -214,6 +214,12 @@ func TestImageIsCheckedFirst(t *testing.T) {
 			if strings.Contains(f.paths(), "POST") {
 				t.Errorf("something was made:\n%s", f.paths())
 			}
+			if _, built := image.ForTag(tt.ref); built {
+				return // that one is built when it is needed
+			}
+			if err := f.start(t).Ready(t.Context(), tt.ref); errs.KindOf(err) != tt.kind {
+				t.Errorf("Ready: %v", err)
+			}
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 	"golang.org/x/sync/errgroup"
@@ -95,6 +96,9 @@ func (p *Provider) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
 
 // explainImage gives a missing image its hint.
 func explainImage(ref string, err error) error {
+	if cerrdefs.IsInvalidArgument(err) {
+		return errs.New("docker.Create", errs.Config, "name it as NAME, NAME:TAG or NAME@DIGEST, in lower case", "%q is not the name of an image", ref)
+	}
 	if !errors.Is(err, image.ErrMissing) {
 		return err
 	}
@@ -102,7 +106,7 @@ func explainImage(ref string, err error) error {
 	if t, ok := image.ForTag(ref); ok {
 		hint = "build it with `" + t.Command() + "`"
 	}
-	return errs.New("docker.Create", errs.NotFound, hint, "the engine has no image %q: %w", ref, err)
+	return errs.New("docker.Create", errs.NotFound, hint, "image %q: %w", ref, image.ErrMissing)
 }
 
 func checkImage(ref string, img image.Info, platform string) error {

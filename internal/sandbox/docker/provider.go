@@ -12,6 +12,7 @@ import (
 	"github.com/docker/docker/api/types/filters"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/image"
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/sandbox"
 )
@@ -36,6 +37,26 @@ func (p *Provider) Ping(ctx context.Context) error {
 	defer cancel()
 	_, err := p.engine.connect(ctx)
 	return err
+}
+
+// Ready reports whether sandboxes can be made from the image ref: the engine answers,
+// and an image that is not built here is there and for its platform.
+func (p *Provider) Ready(ctx context.Context, ref string) error {
+	if _, err := p.engine.connect(ctx); err != nil {
+		return err
+	}
+	if _, built := image.ForTag(ref); built {
+		return nil // it is built where it is missing
+	}
+	info, err := p.Images().Inspect(ctx, ref)
+	if err != nil {
+		return explainImage(ref, err)
+	}
+	platform, err := p.Images().Platform(ctx)
+	if err != nil {
+		return err
+	}
+	return checkImage(ref, info, platform)
 }
 
 // Close drops idle connections to the engine. Sandboxes stay.
