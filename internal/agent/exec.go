@@ -98,7 +98,8 @@ func (r Remote) archive(ctx context.Context, request wire.Archive, stdio Stdio) 
 	if reason == "" {
 		reason = words.String()
 	}
-	return errs.New("agent.Archive", errs.Internal, "", "transfer %q: %s", request.Path, safe(reason))
+	return errs.New("agent.Archive", errs.Internal, "look there: insightscli exec RUN -- ls -la "+request.Path,
+		"transfer %q: %s", request.Path, safe(reason))
 }
 
 // head keeps the beginning of what is written to it.

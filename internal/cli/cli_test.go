@@ -104,7 +104,7 @@ func TestRunRefusesAfterTheSettings(t *testing.T) {
 		{"fix it", "agent claude is not in this build, which has: exec"},
 		{"--agent|codex|fix it", "agent codex is not in this build, which has: exec"},
 		{"--agent|acp:x y|fix it", "agent acp:x y is not in this build, which has: exec"},
-		{"--agent|bogus|fix it", `unknown agent "bogus"`},
+		{"--agent|bogus|fix it", `unknown agent "bogus"; this build has: exec`},
 		{"--network|trusted|--|true", "network level trusted is not in this build"},
 		{"--network|x|--|true", `unknown network level "x"`},
 		{"--template|vm_base|--|true", "template vm_base is not in this build"},

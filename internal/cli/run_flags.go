@@ -105,6 +105,9 @@ func (o *runOptions) checkWork() error {
 	case o.agent == agentExec && o.prompt != "":
 		return usageError("agent exec runs a command: put it after --")
 	case o.agent != "" && o.agent != agentExec && len(o.command) > 0:
+		if !knownAgent(o.agent) {
+			return checkAgent(o.agent)
+		}
 		return usageError("agent %s takes a PROMPT, not a command", o.agent)
 	case o.exitCode && len(o.command) == 0:
 		return usageError("--exit-code needs a command after --")

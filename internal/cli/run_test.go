@@ -72,6 +72,7 @@ func TestRunRefuses(t *testing.T) {
 		{"fix|--|true", "give a PROMPT or -- COMMAND, not both"},
 		{"--agent|exec|fix", "agent exec runs a command: put it after --"},
 		{"--agent|claude|--|true", "agent claude takes a PROMPT, not a command"},
+		{"--agent|clod|--|true", `unknown agent "clod"; this build has: exec`},
 		{"--bogus|--|true", "unknown flag: --bogus"},
 		{"--json|--quiet|--|true", "give --json or --quiet, not both"},
 		{"-d|--no-start|--|true", "give --detach or --no-start, not both"},

@@ -24,11 +24,17 @@ func checkAgent(name string) error {
 	switch {
 	case name == agentExec:
 		return nil
-	case name == "claude", name == "codex", strings.HasPrefix(name, "acp:") && len(name) > len("acp:"):
+	case knownAgent(name):
 		return notInBuild("run a command instead: insightscli run -- COMMAND",
 			"agent %s is not in this build, which has: exec", name)
 	}
-	return errs.New("cli.Parse", errs.Usage, "use exec", "unknown agent %q", name)
+	return errs.New("cli.Parse", errs.Usage, "run a command: insightscli run -- COMMAND", "unknown agent %q; this build has: exec", name)
+}
+
+// knownAgent reports whether there is such an agent, in this build or not.
+func knownAgent(name string) bool {
+	acp, ok := strings.CutPrefix(name, "acp:")
+	return name == agentExec || name == "claude" || name == "codex" || ok && acp != ""
 }
 
 // checkTemplate accepts the templates of this build.

@@ -273,9 +273,9 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // within bounds ctx by d, 0 being no bound; the cause says that something still
 // goes on, which is exit code 8.
-func within(ctx context.Context, d time.Duration, format string, args ...any) (context.Context, context.CancelFunc) {
+func within(ctx context.Context, d time.Duration, hint, format string, args ...any) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, d, errs.New("cli.wait", errs.Running, "", format, args...))
+	return context.WithTimeoutCause(ctx, d, errs.New("cli.wait", errs.Running, hint, format, args...))
 }

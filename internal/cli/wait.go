@@ -70,7 +70,7 @@ func runWait(ctx context.Context, o *waitOptions) error {
 				"run %s was not started yet", rec.Spec.Run.Short())
 		}
 	}
-	ctx, cancel := within(ctx, o.timeout, "still going on after %s", o.timeout)
+	ctx, cancel := within(ctx, o.timeout, "insightscli ps", "still going on after %s", o.timeout)
 	defer cancel()
 	code := 0
 	for _, rec := range recs {
@@ -104,7 +104,7 @@ func (o *waitOptions) told(rec journal.Record) error {
 }
 
 func (o *waitOptions) waitForRunner(ctx context.Context, s *state) error {
-	ctx, cancel := within(ctx, o.timeout, "no background runner after %s", o.timeout)
+	ctx, cancel := within(ctx, o.timeout, "insightscli start -d", "no background runner after %s", o.timeout)
 	defer cancel()
 	for {
 		st, err := s.background.Status(ctx)
