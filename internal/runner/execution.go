@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Insights/insightscli/internal/agent"
@@ -17,6 +18,7 @@ import (
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -172,10 +174,18 @@ func (x *execution) maskAll(ctx context.Context) error {
 	}
 	m := newMasker(values)
 	x.story.setMask(m)
-	if n := len(m.Short()); n > 0 {
-		x.story.notice("warn", fmt.Sprintf("%d secret values are too short to be masked", n))
+	if names := x.unmasked(m, values); len(names) > 0 {
+		x.story.notice("warn", "not masked, the value is too short: "+strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// unmasked are the names of the user's secrets whose values m lets through.
+func (x *execution) unmasked(m *secret.Masker, values map[string]secret.String) []string {
+	short := m.Short()
+	return slices.DeleteFunc(slices.Clone(x.spec.Secrets), func(name string) bool {
+		return !slices.Contains(short, values[name].Reveal())
+	})
 }
 
 // workspace prepares the repositories on the host; a run without any has no such

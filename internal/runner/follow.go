@@ -46,6 +46,8 @@ func (x *execution) follow(ctx context.Context) error {
 	err := f.follow(ctx)
 	switch {
 	case errors.Is(context.Cause(ctx), ErrAbandoned): // it goes on elsewhere
+	case errors.Is(context.Cause(ctx), errIdle): // an end like another
+		x.story.step(st.name, task.StepCompleted, "Stopped the agent", errIdle.Error())
 	case context.Cause(ctx) != nil:
 		x.story.step(st.name, task.StepFailed, st.doing, context.Cause(ctx).Error())
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -21,12 +22,16 @@ func (x *execution) publish(ctx context.Context) (stop func(), err error) {
 	if x.spec.PublishAgent == "" {
 		return func() {}, nil
 	}
+	network := "tcp"
+	if addr, err := netip.ParseAddrPort(x.spec.PublishAgent); err == nil && addr.Addr().Is4() {
+		network = "tcp4" // 0.0.0.0 is not [::]
+	}
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", x.spec.PublishAgent)
+	l, err := lc.Listen(ctx, network, x.spec.PublishAgent)
 	if err != nil {
 		return nil, errs.New("runner.publish", errs.Conflict, "use --publish-agent=127.0.0.1:0 for a free port", "publish the agent server: %w", err)
 	}
-	x.story.notice("info", "the agent server is at http://"+l.Addr().String())
+	x.story.notice("info", fmt.Sprintf("the agent server is at http://%s; a token for it: insightscli show %s --token", l.Addr(), x.spec.Run.Short()))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxPublished)

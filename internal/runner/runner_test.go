@@ -168,12 +168,18 @@ func TestIdleEndIsNoError(t *testing.T) {
 	r := newRig(t)
 	spec := r.spec("sleep", "1000")
 	spec.IdleTimeout = task.Duration(300 * time.Millisecond)
-	res, err := r.runner.Run(t.Context(), spec, nil, nil, &recorder{})
+	seen := &recorder{}
+	res, err := r.runner.Run(t.Context(), spec, nil, nil, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if res.State != task.StateCompleted || !res.IdleEnd || res.Code != 0 || res.Error != "" {
 		t.Errorf("result %+v", res)
+	}
+	for _, ev := range seen.events {
+		if strings.Contains(string(ev.Params), string(task.StepFailed)) {
+			t.Errorf("an idle end is told as a failure: %s", ev.Params)
+		}
 	}
 	r.nothingLeft(spec.Run)
 }
