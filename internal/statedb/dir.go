@@ -49,10 +49,17 @@ func checkOwner(dir string, info fs.FileInfo) error {
 		"the state directory %s belongs to user %d, this is user %d", dir, uid, os.Geteuid())
 }
 
-// checkMode closes a directory of ours to other users, and refuses to do so to one
-// that holds other things.
+// checkMode refuses a directory that its owner may not write to, closes one of ours
+// to other users, and refuses to do so to one that holds other things.
 func checkMode(dir string, info fs.FileInfo) error {
-	if !hasModes || info.Mode().Perm()&0o077 == 0 {
+	if !hasModes {
+		return nil
+	}
+	if info.Mode().Perm()&0o300 != 0o300 {
+		// Somebody wanted that: it is not undone, not even by root, who could write.
+		return errs.New("statedb.Open", errs.Config, dberr.HintStateDir, "the state directory %s is read-only (mode %04o)", dir, info.Mode().Perm())
+	}
+	if info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
 	if ours(dir) {
