@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/platform"
 	"github.com/Insights/insightscli/internal/render"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -17,9 +19,10 @@ import (
 type showOptions struct {
 	app *app
 
-	run  string
-	json bool
-	spec bool
+	run   string
+	json  bool
+	spec  bool
+	token bool
 }
 
 func newShowCmd(a *app, runF func(context.Context, *showOptions) error) *cobra.Command {
@@ -31,7 +34,8 @@ func newShowCmd(a *app, runF func(context.Context, *showOptions) error) *cobra.C
 how it ended. RUN is an id, the beginning of one that no other run has, or
 "latest".` + exits("0", "1", "2", "5"),
 		Example: `  insightscli show latest
-  insightscli show --json 3f9a | jq .result.exit_code`,
+  insightscli show --json 3f9a | jq .result.exit_code
+  curl -H "Authorization: Bearer $(insightscli show latest --token)" http://127.0.0.1:PORT/events`,
 		Args:              takes(1, 1, "a RUN"),
 		ValidArgsFunction: a.completeRuns(journal.Filter{}, true),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,6 +48,8 @@ how it ended. RUN is an id, the beginning of one that no other run has, or
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&o.spec, "spec", false, "print the frozen Spec instead, as JSON")
+	cmd.Flags().BoolVar(&o.token, "token", false, "print a token for the run's published agent server instead (see run --publish-agent)")
+	cmd.MarkFlagsMutuallyExclusive("json", "spec", "token")
 	return cmd
 }
 
@@ -57,12 +63,35 @@ func runShow(ctx context.Context, o *showOptions) error {
 		return err
 	}
 	switch {
+	case o.token:
+		return o.printToken(ctx, s, rec)
 	case o.spec:
 		return writeJSON(o.app.streams.Out, rec.Spec)
 	case o.json:
 		return writeJSON(o.app.streams.Out, s.object(rec))
 	}
 	return o.print(s.object(rec), rec.Spec)
+}
+
+// printToken prints what an outside client of the run's agent server shows.
+func (o *showOptions) printToken(ctx context.Context, s *state, rec journal.Record) error {
+	if rec.Spec.PublishAgent == "" {
+		return errs.New("cli.show", errs.Conflict, "start it with --publish-agent", "the agent server of run %s is not published", rec.Spec.Run.Short())
+	}
+	key, err := s.jwtPrivateKey()
+	if err != nil {
+		return err
+	}
+	_, kid, err := s.jwtKey(ctx)
+	if err != nil {
+		return err
+	}
+	token, err := platform.ConnectionToken(key, kid, rec.Spec, time.Now())
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(o.app.streams.Out, token.Reveal())
+	return err
 }
 
 // print writes one line a fact, and leaves out what there is nothing to say about.
