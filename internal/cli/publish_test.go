@@ -22,11 +22,7 @@ func TestPublishedAgentServer(t *testing.T) {
 		cmd.Env = append(os.Environ(), "INSIGHTSCLI_STATE_DIR="+state)
 		return cmd
 	}
-	run := command("run", "--provider=local", "--publish-agent", "--", "sh", "-c", "echo said; read x")
-	in, err := run.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := command("run", "--provider=local", "--publish-agent", "--", "sh", "-c", "echo said; sleep 300")
 	out, err := run.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +47,6 @@ func TestPublishedAgentServer(t *testing.T) {
 	if out, err := command("cancel", "latest").CombinedOutput(); err != nil {
 		t.Errorf("cancel: %v: %s", err, out)
 	}
-	_ = in.Close()
 	var exit *exec.ExitError
 	if err := run.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
 		t.Errorf("the run: %v", err)
