@@ -148,7 +148,7 @@ func (m *maker) plan() (plan.Plan, error) {
 	pl := plan.Plan{
 		UID: m.spec.AgentUID, GID: m.spec.AgentGID, OneUID: m.identity.oneUID,
 		Hostname: "sandbox", Home: boot.Home, Dir: task.WorkspaceDir,
-		Server: server, LinkDir: linkDir, NProc: defaultPIDs,
+		Server: server, LinkDir: linkDir, NProc: defaultPIDs, ScratchMiB: (3*m.spec.MemoryMiB + 3) / 4, // full of files, there is still room to run
 	}
 	if pl.Home == "" {
 		pl.Home = "/home/agent"
@@ -158,8 +158,10 @@ func (m *maker) plan() (plan.Plan, error) {
 	}
 	for _, dir := range m.spec.ToolDirs {
 		source, err := filepath.EvalSymlinks(dir)
-		if err != nil {
-			continue // it was there when the Spec was frozen; a tool that is gone is no reason to fail
+		if err != nil || !showable(os.DirFS("/"), source) {
+			// It was there, and could be shown, when the Spec was frozen; a tool that is
+			// gone is no reason to fail.
+			continue
 		}
 		pl.Mounts = append(pl.Mounts, plan.Mount{Source: source, Target: filepath.Clean(dir), ReadOnly: true})
 	}

@@ -35,7 +35,7 @@ func explain(s plan.Step, errno syscall.Errno, f facts) (why, hint string) {
 			"run 'sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0', or use --provider=docker"
 	case s == plan.StepClone && refused && f.Container:
 		return "this container's seccomp profile refuses new namespaces",
-			"start the container with " + dockerFlags + ", or use --provider=modal"
+			"start the container with " + dockerFlags
 	case s == plan.StepClone && refused:
 		return "the kernel or a security module refuses new user namespaces",
 			"allow unprivileged user namespaces, run as root, or use --provider=docker"
@@ -43,10 +43,10 @@ func explain(s plan.Step, errno syscall.Errno, f facts) (why, hint string) {
 		return "this kernel has no user namespaces", "use --provider=docker"
 	case s == plan.StepSysctl && errno == syscall.EROFS:
 		return "this container's /proc/sys is read-only",
-			"start the container with " + dockerFlags + ", or use --provider=modal"
+			"start the container with " + dockerFlags
 	case s == plan.StepProc && refused && f.Container:
 		return "this container masks parts of /proc, and the kernel then refuses a new one",
-			"start the container with " + dockerFlags + ", or use --provider=modal"
+			"start the container with " + dockerFlags
 	case s == plan.StepProc && refused:
 		return "something is mounted over parts of /proc, and the kernel then refuses a new one",
 			"unmount what 'findmnt -R /proc' lists, or use --provider=docker"

@@ -18,14 +18,46 @@ func ToolDirs(pathEnv, home string) []string { return toolDirs(os.DirFS("/"), pa
 // hidesSecrets reports whether a file or directory of this name is a reason not to
 // show what holds it.
 func hidesSecrets(name string) bool {
-	switch strings.ToLower(name) {
+	name = strings.ToLower(name)
+	switch name {
 	case ".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".config", ".netrc", "_netrc", ".pgpass",
 		".npmrc", ".pypirc", ".git-credentials", ".password-store", ".mozilla", ".thunderbird", ".claude", ".codex",
 		".claude.json", ".bash_history", ".zsh_history", ".env", "credentials", "credentials.toml", "credentials.json",
-		"keyrings", "secrets", "id_rsa", "id_ed25519", ".terraform.d", ".vault-token", ".m2", ".gem":
+		"keyrings", ".secrets", "secrets", ".terraform.d", ".vault-token", ".m2", ".gem", ".my.cnf", ".boto", ".s3cfg",
+		".insightscli", ".gemini", ".gradle", ".terraformrc":
 		return true
 	}
-	return false
+	for _, ending := range []string{".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx"} {
+		if strings.HasSuffix(name, ending) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, ".env.") || strings.HasPrefix(name, "id_") && !strings.Contains(name, ".")
+}
+
+// showable reports whether a directory that has been resolved may be shown: it is not
+// the machine's own, and neither its path nor its entries name a store of
+// credentials. It is asked again when a sandbox is made: a link may have come to lead
+// elsewhere.
+func showable(fsys fs.FS, dir string) bool {
+	for _, top := range []string{"/etc", "/proc", "/sys", "/dev", "/run", "/boot"} {
+		if below(dir, top) {
+			return false
+		}
+	}
+	if slices.Contains([]string{"/", "/home", "/root", "/var", "/tmp"}, dir) || path.Dir(dir) == "/home" {
+		return false
+	}
+	for name := range strings.SplitSeq(dir, "/") {
+		if hidesSecrets(name) {
+			return false
+		}
+	}
+	entries, err := fs.ReadDir(fsys, rel(dir))
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return hidesSecrets(e.Name()) })
 }
 
 // managers are the directories below a home that belong to a version manager as a
@@ -109,25 +141,71 @@ func (f *toolFinder) candidates(dir string) []string {
 	}
 	parent := path.Dir(dir)
 	shared := parent == f.home || path.Dir(parent) == f.home && path.Base(parent) != ".rustup"
-	if path.Base(dir) == "bin" && !shared {
+	if path.Base(dir) == "bin" && !shared && f.prefix(parent) {
 		return []string{parent, dir} // a prefix with its lib and share: ~/.nvm/versions/node/v22/bin
 	}
 	return []string{dir} // ~/.cargo/bin, ~/go/bin, ~/.local/bin: what lies beside is not theirs
 }
 
-// clean reports whether dir exists, is a directory, and neither its path nor its
-// entries name a store of credentials.
+// clean reports whether dir exists, is a directory, and may be shown, also as what its
+// links lead to.
 func (f *toolFinder) clean(dir string) bool {
+	real := f.real(dir)
 	for name := range strings.SplitSeq(strings.TrimPrefix(dir, f.home), "/") {
 		if hidesSecrets(name) {
 			return false
 		}
 	}
-	entries, err := fs.ReadDir(f.fsys, rel(dir))
-	if err != nil {
-		return false
+	return real != "" && real != f.home && showable(f.fsys, real)
+}
+
+// real resolves every link in an absolute path; "" when it leads nowhere or in a
+// circle.
+func (f *toolFinder) real(name string) string {
+	const most = 40
+	done, rest := "/", strings.TrimPrefix(name, "/")
+	for links := 0; rest != ""; {
+		first, after, _ := strings.Cut(rest, "/")
+		next := path.Join(done, first)
+		info, err := fs.Lstat(f.fsys, rel(next))
+		switch {
+		case err != nil:
+			return ""
+		case info.Mode()&fs.ModeSymlink == 0:
+			done, rest = next, after
+			continue
+		}
+		target, err := fs.ReadLink(f.fsys, rel(next))
+		if links++; err != nil || links > most {
+			return ""
+		}
+		if !path.IsAbs(target) {
+			target = path.Join(done, target)
+		}
+		done, rest = "/", strings.TrimPrefix(path.Join(target, after), "/")
 	}
-	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return hidesSecrets(e.Name()) })
+	return done
+}
+
+// checkout reports whether dir lies in a checkout, which an agent may have written to:
+// nothing it has put there may bring other directories into the next sandbox.
+func (f *toolFinder) checkout(dir string) bool {
+	for ; dir != f.home && below(dir, f.home); dir = path.Dir(dir) {
+		if _, err := fs.Lstat(f.fsys, rel(dir+"/.git")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// prefix reports whether dir is a prefix of installed programs rather than a project
+// that happens to have a bin.
+func (f *toolFinder) prefix(dir string) bool {
+	has := func(name string) bool {
+		_, err := fs.Lstat(f.fsys, rel(dir+"/"+name))
+		return err == nil
+	}
+	return !has(".git") && (has("lib") || has("libexec") || has("lib64") || has("share") || has("pyvenv.cfg"))
 }
 
 // links shows what the links in dir lead to, and the toolchains that rustup's
@@ -137,6 +215,7 @@ func (f *toolFinder) links(dir string) {
 	if err != nil {
 		return
 	}
+	foreign := f.checkout(dir)
 	for _, e := range entries {
 		if e.Type()&fs.ModeSymlink == 0 {
 			if e.Name() == "rustup" {
@@ -144,15 +223,16 @@ func (f *toolFinder) links(dir string) {
 			}
 			continue
 		}
-		if target := f.resolve(path.Join(dir, e.Name())); target != "" {
+		target := f.resolve(path.Join(dir, e.Name()), !foreign)
+		if target != "" && (!foreign || path.Base(path.Dir(target)) == "bin") {
 			f.add(path.Dir(target))
 		}
 	}
 }
 
-// resolve follows a link to a file, and the links on the way; "" when it leads
-// nowhere or in a circle.
-func (f *toolFinder) resolve(name string) string {
+// resolve follows a link to a file; "" when it leads nowhere or in a circle. show says
+// whether what lies on the way is shown too.
+func (f *toolFinder) resolve(name string, show bool) string {
 	const most = 16
 	for range most {
 		target, err := fs.ReadLink(f.fsys, rel(name))
@@ -165,7 +245,9 @@ func (f *toolFinder) resolve(name string) string {
 		if !path.IsAbs(target) {
 			target = path.Join(path.Dir(name), target)
 		}
-		f.add(path.Dir(name))
+		if show {
+			f.add(path.Dir(name))
+		}
 		name = path.Clean(target)
 	}
 	return ""
