@@ -75,8 +75,7 @@ one that no other run has, or "latest".` + exits("0", "1", "2", "3", "5", "130",
 
 func kindNames() []string {
 	var names []string
-	for _, k := range []task.Kind{task.KindStep, task.KindAgent, task.KindOutput, task.KindPermission,
-		task.KindDenied, task.KindUsage, task.KindNotice, task.KindFinished} {
+	for _, k := range task.Kinds() {
 		names = append(names, string(k))
 	}
 	return names

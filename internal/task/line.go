@@ -13,16 +13,33 @@ import (
 // LineVersion is the version of the stored line; it is printed as "v".
 const LineVersion = 1
 
-// methods maps the kinds to the JSON-RPC methods of the stored line.
-var methods = map[Kind]string{
-	KindStep:       "_insights/progress",
-	KindAgent:      "session/update",
-	KindOutput:     "_insights/sandbox_output",
-	KindPermission: "_insights/permission_request",
-	KindDenied:     "_insights/network_denied",
-	KindUsage:      "_insights/usage_update",
-	KindNotice:     "_insights/console",
-	KindFinished:   "_insights/run_finished",
+// method is the JSON-RPC method of a kind in the stored line, empty for an unknown one.
+func (k Kind) method() string {
+	switch k {
+	case KindStep:
+		return "_insights/progress"
+	case KindAgent:
+		return "session/update"
+	case KindOutput:
+		return "_insights/sandbox_output"
+	case KindPermission:
+		return "_insights/permission_request"
+	case KindDenied:
+		return "_insights/network_denied"
+	case KindUsage:
+		return "_insights/usage_update"
+	case KindNotice:
+		return "_insights/console"
+	case KindFinished:
+		return "_insights/run_finished"
+	}
+	return ""
+}
+
+// Kinds are the kinds of event that this version knows, in the order in which they are
+// told to people.
+func Kinds() []Kind {
+	return []Kind{KindStep, KindAgent, KindOutput, KindPermission, KindDenied, KindUsage, KindNotice, KindFinished}
 }
 
 // AppendLine appends the stored line of ev, newline included, to dst: the one
@@ -38,7 +55,7 @@ func (ev Event) AppendLine(dst []byte) []byte {
 	dst = append(dst, `,"notification":{"jsonrpc":"2.0","method":`...)
 	method := ev.Method
 	if method == "" {
-		method = methods[ev.Kind]
+		method = ev.Kind.method()
 	}
 	quoted, _ := json.Marshal(method) // a string always marshals
 	dst = append(dst, quoted...)
@@ -97,8 +114,8 @@ type line struct {
 var ErrLine = errors.New("not an event line")
 
 // ParseLine reads one stored line. Run is not part of a line and stays empty. An
-// unknown method gives an Event whose Kind is the method's last word; a newer
-// version of the line is read as far as it is understood.
+// unknown method gives an Event of an unknown Kind (see [KindOf]); a newer version of
+// the line is read as far as it is understood.
 func ParseLine(b []byte) (Event, error) {
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
@@ -117,14 +134,19 @@ func ParseLine(b []byte) (Event, error) {
 	return ev, nil
 }
 
-// KindOf finds the kind of an event from its JSON-RPC method; "__insights/" is an older spelling of
-// "_insights/" that readers must accept.
+// KindOf finds the kind of an event from its JSON-RPC method: of an unknown one its last
+// word, or all of it behind "rpc:" where that would be the name of a known kind.
+// "__insights/" is an older spelling of "_insights/" that readers must accept.
 func KindOf(method string) Kind {
 	m := strings.Replace(method, "__insights/", "_insights/", 1)
-	for k, name := range methods {
-		if name == m {
+	for _, k := range Kinds() {
+		if k.method() == m {
 			return k
 		}
 	}
-	return Kind(m[strings.LastIndexByte(m, '/')+1:])
+	last := Kind(m[strings.LastIndexByte(m, '/')+1:])
+	if last.method() != "" {
+		return Kind("rpc:" + m)
+	}
+	return last
 }

@@ -46,7 +46,8 @@ func TestLineIsTheContract(t *testing.T) {
 }
 
 func TestLinesAreReadBack(t *testing.T) {
-	for kind, method := range methods {
+	for _, kind := range Kinds() {
+		method := kind.method()
 		want := Event{Seq: 7, At: at().UTC(), Kind: kind, Method: method, Params: json.RawMessage(`{"a":[1,"}}"]}`), EventID: 9, FirstEventID: 8}
 		got, err := ParseLine(want.AppendLine(nil))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -169,6 +170,19 @@ func TestDurationsAreText(t *testing.T) {
 	for _, bad := range []string{`5`, `"5"`, `"soon"`} {
 		if json.Unmarshal([]byte(bad), &d) == nil {
 			t.Errorf("%s was read as %s", bad, d)
+		}
+	}
+}
+
+// An agent that calls a method of its own by the name of a kind of ours does not make
+// events of that kind.
+func TestAnUnknownMethodIsNoKnownKind(t *testing.T) {
+	for method, want := range map[string]Kind{
+		"session/output": "rpc:session/output", "_insights/finished": "rpc:_insights/finished",
+		"finished": "rpc:finished", "_insights/branch_created": "branch_created", "": "",
+	} {
+		if got := KindOf(method); got != want {
+			t.Errorf("%q is of kind %q, want %q", method, got, want)
 		}
 	}
 }
