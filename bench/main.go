@@ -59,8 +59,13 @@ func run(ctx context.Context, cli, act, only string, n int) error {
 		name string
 		f    func(context.Context) ([]row, error)
 	}{
-		{"startup", s.startup}, {"docker", s.docker}, {"local", s.local}, {"throughput", s.throughput},
-		{"concurrency", s.concurrency}, {"repository", s.repository}, {"recovery", s.recovery},
+		{"startup", s.startup},
+		{"docker", s.docker},
+		{"local", s.local},
+		{"throughput", s.throughput},
+		{"concurrency", s.concurrency},
+		{"repository", s.repository},
+		{"recovery", s.recovery},
 	}
 	tw := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "what\tmeasured\tyardstick\tratio\ttarget")

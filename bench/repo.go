@@ -23,7 +23,8 @@ func gitRepo(ctx context.Context, dir string, files map[string][]byte) error {
 		}
 	}
 	for _, args := range [][]string{
-		{"init", "-q", "-b", "main"}, {"add", "-A"},
+		{"init", "-q", "-b", "main"},
+		{"add", "-A"},
 		{"-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-qm", "bench"},
 	} {
 		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)

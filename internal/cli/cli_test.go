@@ -138,8 +138,10 @@ func TestMountMapTakesThePlaceOfARemoteRepository(t *testing.T) {
 	dir := t.TempDir()
 	streams, _, _, stderr := term.Test()
 	var got task.Repo
-	a := fakeApp(Process{Streams: streams, Args: []string{"run", "--repo", "org/repo", "--", "true"}, Dir: dir,
-		Environ: []string{"SANDBOX_REPO_MOUNT_MAP=org/repo:" + dir + ",gone/x:/does/not/exist"}},
+	a := fakeApp(Process{
+		Streams: streams, Args: []string{"run", "--repo", "org/repo", "--", "true"}, Dir: dir,
+		Environ: []string{"SANDBOX_REPO_MOUNT_MAP=org/repo:" + dir + ",gone/x:/does/not/exist"},
+	},
 		func(_ context.Context, s task.Spec, _ map[string]secret.String, sink task.Sink) (task.Result, error) {
 			got = s.Repos[0]
 			return finished(task.Result{}, sink)

@@ -95,7 +95,7 @@ const wantLines = "line 1\nline 2\nline 3\nline 4\nline 5\nline 6\nline 7\nline 
 // may be removed while a background runner ends.
 func stateDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "insightscli-crash-*")
+	dir, err := os.MkdirTemp("", "insightscli-crash-*") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,8 +111,11 @@ func TestResultError(t *testing.T) {
 		{task.Result{Code: 5, Kind: "unavailable", Error: "no engine", Hint: "start it"}, true, 5, "error: no engine\nhint: start it\n"},
 		{task.Result{Code: 124, Kind: "timeout", Error: "too long"}, false, 124, "error: too long\n"},
 		{task.Result{Code: 130, Kind: "canceled", Error: "interrupted"}, false, 130, ""},
-		{task.Result{Run: "1234567890", Code: 3, Kind: "incomplete", Cleanup: "c1", Hint: "insightscli prune"}, false, 3,
-			"error: run 12345678 left something behind: c1\nhint: insightscli prune\n"},
+		{
+			task.Result{Run: "1234567890", Code: 3, Kind: "incomplete", Cleanup: "c1", Hint: "insightscli prune"},
+			false, 3,
+			"error: run 12345678 left something behind: c1\nhint: insightscli prune\n",
+		},
 	}
 	for _, tt := range tests {
 		code, text := report(t, resultError(tt.r, tt.own))
@@ -131,8 +134,8 @@ func runMain(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 func TestGroupsRefuseUnknownWords(t *testing.T) {
-	code, _, stderr := runMain(t, "verison")
-	if code != 2 || !strings.HasPrefix(stderr, `error: unknown command "verison"; did you mean "version"?`) {
+	code, _, stderr := runMain(t, "versin")
+	if code != 2 || !strings.HasPrefix(stderr, `error: unknown command "versin"; did you mean "version"?`) {
 		t.Errorf("code %d, %q", code, stderr)
 	}
 	group := newGroup("image", "Images", &cobra.Command{Use: "build", RunE: func(*cobra.Command, []string) error { return nil }})

@@ -212,8 +212,10 @@ func (p *pruning) findLent(ctx context.Context, name string, l lender) error {
 		return err
 	}
 	for _, left := range found {
-		item := leftover{Kind: string(left.Kind), ID: left.Name, Run: task.ID(left.Run), Provider: name, Why: "nothing is in it",
-			remove: func(ctx context.Context) error { return l.Remove(ctx, left) }}
+		item := leftover{
+			Kind: string(left.Kind), ID: left.Name, Run: task.ID(left.Run), Provider: name, Why: "nothing is in it",
+			remove: func(ctx context.Context) error { return l.Remove(ctx, left) },
+		}
 		ok := len(live) == 0
 		if left.Kind == docker.LeftoverVolume {
 			item.Why, _, ok, err = p.verdict(ctx, item.Run, "")

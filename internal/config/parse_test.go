@@ -11,7 +11,9 @@ import (
 
 func TestParseMounts(t *testing.T) {
 	const home = "/home/me"
-	one := func(path string) []config.RepoMount { return []config.RepoMount{{Org: "org", Name: "repo", Path: path}} }
+	one := func(path string) []config.RepoMount {
+		return []config.RepoMount{{Org: "org", Name: "repo", Path: path}}
+	}
 	tests := []struct {
 		text string
 		want []config.RepoMount

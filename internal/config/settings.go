@@ -44,106 +44,197 @@ func (s Setting) viperKey() string { return strings.ToLower(s.Name) }
 
 // Settings returns the table, in the order in which it is shown.
 func Settings() []Setting {
-	return slices.Concat(sandboxSettings(), runSettings(), accountSettings(), machineSettings())
+	return slices.Concat(sandboxSettings(), runSettings(), accountSettings(),
+		directorySettings(), engineSettings(), processSettings())
 }
 
 func sandboxSettings() []Setting {
 	return []Setting{
-		{Name: "SANDBOX_PROVIDER", Key: "provider", Flag: "provider", Type: TypeString,
-			Doc: "Where sandboxes are made: docker, local, modal or MODAL_DOCKER; unset: docker if an engine answers, else local."},
-		{Name: "DEBUG", Type: TypeBool, Default: "1",
-			Doc: "0 marks a production machine: docker and MODAL_DOCKER are refused there and modal is the default provider. Anything but 0, false, no and off is 1."},
-		{Name: "TEST", Type: TypeBool, Default: "0",
-			Doc: "1 allows docker and MODAL_DOCKER although DEBUG is 0."},
-		{Name: "CLOUD_DEPLOYMENT", Type: TypeString,
-			Doc: "The deployment this machine belongs to; if set, modal is the default provider."},
-		{Name: "SANDBOX_API_URL", Key: "api-url", Type: TypeURL, Default: "http://localhost:8000",
-			Doc: "The Insights API as the host reaches it; sandboxes reach it over the link."},
-		{Name: "SANDBOX_LLM_GATEWAY_URL", Key: "llm-gateway-url", Type: TypeURL,
-			Doc: "The LLM gateway as the host reaches it."},
-		{Name: "SANDBOX_MCP_URL", Key: "mcp-url", Type: TypeURL,
-			Doc: "The Insights MCP server as the host reaches it."},
-		{Name: "SANDBOX_REPO_MOUNT_MAP", Key: "repo-mounts", Type: TypeMounts,
-			Doc: "Local checkouts to bind read-write instead of cloning: org/repo:/path, comma-separated; ~ is your home."},
+		{
+			Name: "SANDBOX_PROVIDER", Key: "provider", Flag: "provider", Type: TypeString,
+			Doc: "Where sandboxes are made: docker, local, modal or MODAL_DOCKER; unset: docker if an engine answers, else local.",
+		},
+		{
+			Name: "DEBUG", Type: TypeBool, Default: "1",
+			Doc: "0 marks a production machine: docker and MODAL_DOCKER are refused there and modal is the default provider. Anything but 0, false, no and off is 1.",
+		},
+		{
+			Name: "TEST", Type: TypeBool, Default: "0",
+			Doc: "1 allows docker and MODAL_DOCKER although DEBUG is 0.",
+		},
+		{
+			Name: "CLOUD_DEPLOYMENT", Type: TypeString,
+			Doc: "The deployment this machine belongs to; if set, modal is the default provider.",
+		},
+		{
+			Name: "SANDBOX_API_URL", Key: "api-url", Type: TypeURL, Default: "http://localhost:8000",
+			Doc: "The Insights API as the host reaches it; sandboxes reach it over the link.",
+		},
+		{
+			Name: "SANDBOX_LLM_GATEWAY_URL", Key: "llm-gateway-url", Type: TypeURL,
+			Doc: "The LLM gateway as the host reaches it.",
+		},
+		{
+			Name: "SANDBOX_MCP_URL", Key: "mcp-url", Type: TypeURL,
+			Doc: "The Insights MCP server as the host reaches it.",
+		},
+		{
+			Name: "SANDBOX_REPO_MOUNT_MAP", Key: "repo-mounts", Type: TypeMounts,
+			Doc: "Local checkouts to bind read-write instead of cloning: org/repo:/path, comma-separated; ~ is your home.",
+		},
 	}
 }
 
 func runSettings() []Setting {
 	return []Setting{
-		{Name: "INSIGHTSCLI_AGENT", Key: "agent", Flag: "agent", Type: TypeString,
-			Doc: "The agent of `run` with a PROMPT; unset: claude."},
-		{Name: "INSIGHTSCLI_TEMPLATE", Key: "template", Flag: "template", Type: TypeString, Default: "default_base",
-			Doc: "The sandbox template."},
-		{Name: "INSIGHTSCLI_IMAGE", Key: "image", Flag: "image", Type: TypeString,
-			Doc: "The image of the sandbox, where the provider has images; unset: the template's."},
-		{Name: "INSIGHTSCLI_NETWORK", Key: "network", Flag: "network", Type: TypeString, Default: "full",
-			Doc: "The network level: full, trusted, custom or link."},
-		{Name: "INSIGHTSCLI_SCOPES", Key: "scopes", Flag: "scopes", Type: TypeString, Default: "full",
-			Doc: "What the agent may do in Insights: read_only, full or a comma-separated list such as query:read."},
-		{Name: "INSIGHTSCLI_CPUS", Key: "cpus", Flag: "cpus", Type: TypeFloat, Default: "0",
-			Doc: "Processor cores of a sandbox; 0: the provider's default."},
-		{Name: "INSIGHTSCLI_MEMORY", Key: "memory", Flag: "memory", Type: TypeSize, Default: "0",
-			Doc: "Memory of a sandbox, such as 512m or 8g; 0: the provider's default."},
-		{Name: "INSIGHTSCLI_TIMEOUT", Key: "timeout", Flag: "timeout", Type: TypeDuration, Default: "3h",
-			Doc: "Wall-clock limit of a run; 0: none."},
-		{Name: "INSIGHTSCLI_IDLE_TIMEOUT", Key: "idle-timeout", Flag: "idle-timeout", Type: TypeDuration, Default: "30m",
-			Doc: "A run without activity for this long is completed; 0: never."},
-		{Name: "INSIGHTSCLI_HOST_GRACE", Key: "host-grace", Flag: "host-grace", Type: TypeDuration, Default: "2m",
-			Doc: "How long a sandbox holds requests to the host while no host process is there."},
-		{Name: "INSIGHTSCLI_TOOLS", Key: "tools", Flag: "tools", Type: TypeString, Default: "auto",
-			Doc: "auto binds the tool directories of PATH read-only into local sandboxes, none does not."},
+		{
+			Name: "INSIGHTSCLI_AGENT", Key: "agent", Flag: "agent", Type: TypeString,
+			Doc: "The agent of `run` with a PROMPT; unset: claude.",
+		},
+		{
+			Name: "INSIGHTSCLI_TEMPLATE", Key: "template", Flag: "template", Type: TypeString, Default: "default_base",
+			Doc: "The sandbox template.",
+		},
+		{
+			Name: "INSIGHTSCLI_IMAGE", Key: "image", Flag: "image", Type: TypeString,
+			Doc: "The image of the sandbox, where the provider has images; unset: the template's.",
+		},
+		{
+			Name: "INSIGHTSCLI_NETWORK", Key: "network", Flag: "network", Type: TypeString, Default: "full",
+			Doc: "The network level: full, trusted, custom or link.",
+		},
+		{
+			Name: "INSIGHTSCLI_SCOPES", Key: "scopes", Flag: "scopes", Type: TypeString, Default: "full",
+			Doc: "What the agent may do in Insights: read_only, full or a comma-separated list such as query:read.",
+		},
+		{
+			Name: "INSIGHTSCLI_CPUS", Key: "cpus", Flag: "cpus", Type: TypeFloat, Default: "0",
+			Doc: "Processor cores of a sandbox; 0: the provider's default.",
+		},
+		{
+			Name: "INSIGHTSCLI_MEMORY", Key: "memory", Flag: "memory", Type: TypeSize, Default: "0",
+			Doc: "Memory of a sandbox, such as 512m or 8g; 0: the provider's default.",
+		},
+		{
+			Name: "INSIGHTSCLI_TIMEOUT", Key: "timeout", Flag: "timeout", Type: TypeDuration, Default: "3h",
+			Doc: "Wall-clock limit of a run; 0: none.",
+		},
+		{
+			Name: "INSIGHTSCLI_IDLE_TIMEOUT", Key: "idle-timeout", Flag: "idle-timeout", Type: TypeDuration, Default: "30m",
+			Doc: "A run without activity for this long is completed; 0: never.",
+		},
+		{
+			Name: "INSIGHTSCLI_HOST_GRACE", Key: "host-grace", Flag: "host-grace", Type: TypeDuration, Default: "2m",
+			Doc: "How long a sandbox holds requests to the host while no host process is there.",
+		},
+		{
+			Name: "INSIGHTSCLI_TOOLS", Key: "tools", Flag: "tools", Type: TypeString, Default: "auto",
+			Doc: "auto binds the tool directories of PATH read-only into local sandboxes, none does not.",
+		},
 	}
 }
 
 func accountSettings() []Setting {
 	return []Setting{
-		{Name: "SANDBOX_JWT_PRIVATE_KEY", Type: TypeString, Secret: true,
-			Doc: "RSA key (PEM; literal \\n is fine) that signs the tokens of the agent server's HTTP surface."},
-		{Name: "GITHUB_APP_CLIENT_ID", Type: TypeString,
-			Doc: "OAuth client ID of your GitHub App; it starts with Iv1 or Iv23 and is not the numeric App ID."},
-		{Name: "GITHUB_APP_CLIENT_SECRET", Type: TypeString, Secret: true,
-			Doc: "Client secret of your GitHub App."},
-		{Name: "GITHUB_APP_SLUG", Type: TypeString,
-			Doc: "Name of your GitHub App in its address, github.com/apps/SLUG."},
-		{Name: "GITHUB_APP_PRIVATE_KEY", Type: TypeString, Secret: true,
-			Doc: "Private key of your GitHub App (PEM; literal \\n is fine)."},
-		{Name: "MODAL_TOKEN_ID", Type: TypeString, Secret: true,
-			Doc: "Modal token id, for the providers modal and MODAL_DOCKER."},
-		{Name: "MODAL_TOKEN_SECRET", Type: TypeString, Secret: true,
-			Doc: "Modal token secret, for the providers modal and MODAL_DOCKER."},
+		{
+			Name: "SANDBOX_JWT_PRIVATE_KEY", Type: TypeString, Secret: true,
+			Doc: "RSA key (PEM; literal \\n is fine) that signs the tokens of the agent server's HTTP surface.",
+		},
+		{
+			Name: "GITHUB_APP_CLIENT_ID", Type: TypeString,
+			Doc: "OAuth client ID of your GitHub App; it starts with Iv1 or Iv23 and is not the numeric App ID.",
+		},
+		{
+			Name: "GITHUB_APP_CLIENT_SECRET", Type: TypeString, Secret: true,
+			Doc: "Client secret of your GitHub App.",
+		},
+		{
+			Name: "GITHUB_APP_SLUG", Type: TypeString,
+			Doc: "Name of your GitHub App in its address, github.com/apps/SLUG.",
+		},
+		{
+			Name: "GITHUB_APP_PRIVATE_KEY", Type: TypeString, Secret: true,
+			Doc: "Private key of your GitHub App (PEM; literal \\n is fine).",
+		},
+		{
+			Name: "MODAL_TOKEN_ID", Type: TypeString, Secret: true,
+			Doc: "Modal token id, for the providers modal and MODAL_DOCKER.",
+		},
+		{
+			Name: "MODAL_TOKEN_SECRET", Type: TypeString, Secret: true,
+			Doc: "Modal token secret, for the providers modal and MODAL_DOCKER.",
+		},
 	}
 }
 
-func machineSettings() []Setting {
+func directorySettings() []Setting {
 	return []Setting{
-		{Name: EnvStateDir, Type: TypePath, EnvOnly: true,
-			Doc: "Where runs, logs and caches are kept; must be on a local disk; unset: insightscli below XDG_STATE_HOME."},
-		{Name: "XDG_STATE_HOME", Type: TypePath, EnvOnly: true,
-			Doc: "Base of the state directory; unset: ~/.local/state."},
-		{Name: "XDG_CONFIG_HOME", Type: TypePath, EnvOnly: true,
-			Doc: "Base of insightscli/config.yaml; unset: ~/.config."},
-		{Name: "XDG_RUNTIME_DIR", Type: TypePath, EnvOnly: true,
-			Doc: "Where the sockets of rootless Docker and podman are looked for."},
-		{Name: "DOCKER_HOST", Type: TypeString, EnvOnly: true,
-			Doc: "Address of the Docker engine; wins over DOCKER_CONTEXT."},
-		{Name: "DOCKER_CONTEXT", Type: TypeString, EnvOnly: true,
-			Doc: "Docker context; unset: the current one of the docker command."},
-		{Name: "DOCKER_CONFIG", Type: TypePath, EnvOnly: true,
-			Doc: "Directory of the docker command's configuration; unset: ~/.docker."},
-		{Name: "DOCKER_CERT_PATH", Type: TypePath, EnvOnly: true,
-			Doc: "Directory of the certificates for a DOCKER_HOST over TLS."},
-		{Name: "DOCKER_TLS_VERIFY", Type: TypeString, EnvOnly: true,
-			Doc: "Anything but empty: the engine's certificate is verified."},
-		{Name: "SUDO_UID", Type: TypeInt, EnvOnly: true,
-			Doc: "Set by sudo: the user whose files the sandbox's agent owns when insightscli runs as root."},
-		{Name: "SUDO_GID", Type: TypeInt, EnvOnly: true,
-			Doc: "Set by sudo: the group beside SUDO_UID."},
-		{Name: "PATH", Type: TypeString, EnvOnly: true,
-			Doc: "Searched for git and others; its directories inside hidden homes are bound into local sandboxes."},
-		{Name: "NO_COLOR", Type: TypeString, EnvOnly: true,
-			Doc: "Anything but empty: no colour."},
-		{Name: "TERM", Type: TypeString, EnvOnly: true,
-			Doc: "dumb: plain lines without any escape sequence."},
+		{
+			Name: EnvStateDir, Type: TypePath, EnvOnly: true,
+			Doc: "Where runs, logs and caches are kept; must be on a local disk; unset: insightscli below XDG_STATE_HOME.",
+		},
+		{
+			Name: "XDG_STATE_HOME", Type: TypePath, EnvOnly: true,
+			Doc: "Base of the state directory; unset: ~/.local/state.",
+		},
+		{
+			Name: "XDG_CONFIG_HOME", Type: TypePath, EnvOnly: true,
+			Doc: "Base of insightscli/config.yaml; unset: ~/.config.",
+		},
+		{
+			Name: "XDG_RUNTIME_DIR", Type: TypePath, EnvOnly: true,
+			Doc: "Where the sockets of rootless Docker and podman are looked for.",
+		},
+	}
+}
+
+func engineSettings() []Setting {
+	return []Setting{
+		{
+			Name: "DOCKER_HOST", Type: TypeString, EnvOnly: true,
+			Doc: "Address of the Docker engine; wins over DOCKER_CONTEXT.",
+		},
+		{
+			Name: "DOCKER_CONTEXT", Type: TypeString, EnvOnly: true,
+			Doc: "Docker context; unset: the current one of the docker command.",
+		},
+		{
+			Name: "DOCKER_CONFIG", Type: TypePath, EnvOnly: true,
+			Doc: "Directory of the docker command's configuration; unset: ~/.docker.",
+		},
+		{
+			Name: "DOCKER_CERT_PATH", Type: TypePath, EnvOnly: true,
+			Doc: "Directory of the certificates for a DOCKER_HOST over TLS.",
+		},
+		{
+			Name: "DOCKER_TLS_VERIFY", Type: TypeString, EnvOnly: true,
+			Doc: "Anything but empty: the engine's certificate is verified.",
+		},
+	}
+}
+
+func processSettings() []Setting {
+	return []Setting{
+		{
+			Name: "SUDO_UID", Type: TypeInt, EnvOnly: true,
+			Doc: "Set by sudo: the user whose files the sandbox's agent owns when insightscli runs as root.",
+		},
+		{
+			Name: "SUDO_GID", Type: TypeInt, EnvOnly: true,
+			Doc: "Set by sudo: the group beside SUDO_UID.",
+		},
+		{
+			Name: "PATH", Type: TypeString, EnvOnly: true,
+			Doc: "Searched for git and others; its directories inside hidden homes are bound into local sandboxes.",
+		},
+		{
+			Name: "NO_COLOR", Type: TypeString, EnvOnly: true,
+			Doc: "Anything but empty: no colour.",
+		},
+		{
+			Name: "TERM", Type: TypeString, EnvOnly: true,
+			Doc: "dumb: plain lines without any escape sequence.",
+		},
 	}
 }
 

@@ -25,7 +25,7 @@ func TestSocketIsClosedToOthers(t *testing.T) {
 // must hold alone.
 func TestPeersOfOtherUsersAreRefused(t *testing.T) {
 	testenv.Need(t, "root, to become another user", os.Geteuid() == 0)
-	root, err := os.MkdirTemp("/tmp", "owner-test-")
+	root, err := os.MkdirTemp("/tmp", "owner-test-") //nolint:usetesting // the other user must reach it
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	bin := filepath.Join(root, "test")

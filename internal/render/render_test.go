@@ -226,10 +226,14 @@ func TestFinal(t *testing.T) {
 		{with(func(r *task.Result) { r.State, r.Kind, r.Error = task.StateFailed, "unavailable", "x" }), "failed in 80ms, run 1a2b3c4d"},
 		{with(func(r *task.Result) { r.Sandbox, r.Cleanup = "s", "container s: busy" }), "completed in 80ms, run 1a2b3c4d\nleft behind: container s: busy"},
 		{with(func(r *task.Result) { r.Sandbox = "s" }), "completed in 80ms, run 1a2b3c4d\nsandbox kept: insightscli exec 1a2b3c4d -- sh"},
-		{with(func(r *task.Result) { r.Repos = []task.RepoResult{{Org: "o", Name: "r", Files: 1, Insertions: 2}} }),
-			"completed in 80ms, run 1a2b3c4d\no/r: 1 file changed, +2 -0: insightscli diff 1a2b3c4d"},
-		{with(func(r *task.Result) { r.Repos = []task.RepoResult{{Org: "o", Name: "r", Error: "too large"}} }),
-			"completed in 80ms, run 1a2b3c4d\no/r: changes could not be taken out: too large"},
+		{
+			with(func(r *task.Result) { r.Repos = []task.RepoResult{{Org: "o", Name: "r", Files: 1, Insertions: 2}} }),
+			"completed in 80ms, run 1a2b3c4d\no/r: 1 file changed, +2 -0: insightscli diff 1a2b3c4d",
+		},
+		{
+			with(func(r *task.Result) { r.Repos = []task.RepoResult{{Org: "o", Name: "r", Error: "too large"}} }),
+			"completed in 80ms, run 1a2b3c4d\no/r: changes could not be taken out: too large",
+		},
 	}
 	for _, tt := range tests {
 		if got := strings.Join(render.Final(tt.r), "\n"); got != tt.want {

@@ -71,7 +71,7 @@ func TestExistingDatabaseOnReadOnlyDiskIsTold(t *testing.T) {
 func TestReadOnlyDirectoryIsTold(t *testing.T) {
 	testenv.Need(t, "root, to become another user", os.Geteuid() == 0)
 	// A place that the other user can reach.
-	root, err := os.MkdirTemp("/tmp", "statedb-test-")
+	root, err := os.MkdirTemp("/tmp", "statedb-test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

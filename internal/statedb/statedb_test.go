@@ -336,7 +336,7 @@ func BenchmarkOpen(b *testing.B) {
 	b.Run("fresh", func(b *testing.B) {
 		root := b.TempDir()
 		for b.Loop() {
-			dir, err := os.MkdirTemp(root, "")
+			dir, err := os.MkdirTemp(root, "") //nolint:usetesting // one a round
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -190,11 +190,20 @@ func TestImageIsCheckedFirst(t *testing.T) {
 	}{
 		{"missing", "absent", nil, errs.NotFound, image.ErrMissing, []string{"absent", "docker pull absent"}},
 		{"ours is missing", "unbuilt", nil, errs.NotFound, image.ErrMissing, []string{"unbuilt"}},
-		{"another platform", "foreign", map[string]any{"Os": "linux", "Architecture": "arm64"}, errs.Config, nil,
-			[]string{"foreign", "linux/arm64", "linux/amd64"}},
-		{"stale", base, map[string]any{"Os": "linux", "Architecture": "amd64", "Config": map[string]any{
-			"Labels": map[string]string{image.LabelDockerfile: "old"}}}, errs.Conflict, image.ErrStale,
-			[]string{base, "insightscli image build default_base"}},
+		{
+			"another platform", "foreign",
+			map[string]any{"Os": "linux", "Architecture": "arm64"},
+			errs.Config, nil,
+			[]string{"foreign", "linux/arm64", "linux/amd64"},
+		},
+		{
+			"stale", base,
+			map[string]any{"Os": "linux", "Architecture": "amd64", "Config": map[string]any{
+				"Labels": map[string]string{image.LabelDockerfile: "old"},
+			}},
+			errs.Conflict, image.ErrStale,
+			[]string{base, "insightscli image build default_base"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			answers := answersFor(tt.ref, tt.inspect)

@@ -23,7 +23,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 		t.Skipf("needs the engine's default socket: %v", err)
 	}
 	group := info.Sys().(*syscall.Stat_t).Gid
-	dir, err := os.MkdirTemp("", "du-*") // short: the suite binds sockets below it
+	dir, err := os.MkdirTemp("", "du-*") //nolint:usetesting // short: the suite binds sockets below it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func asUser(t *testing.T, pattern string) {
 	if os.Geteuid() != 0 {
 		t.Skip("runs under the ordinary user's own uid already")
 	}
-	dir, err := os.MkdirTemp("", "local-user-*")
+	dir, err := os.MkdirTemp("", "local-user-*") //nolint:usetesting // the other user must reach it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,8 +85,10 @@ func linkCancelled(l *lab) {
 func twoLinks(l *lab) {
 	box, first, r := l.start()
 	const lines = 20000
-	if err := first.Start(l.context(), wire.Start{Agent: "exec", Dir: r.boot.Dir, Command: []string{"/bin/sh", "-c",
-		"i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done"}}); err != nil {
+	if err := first.Start(l.context(), wire.Start{Agent: "exec", Dir: r.boot.Dir, Command: []string{
+		"/bin/sh", "-c",
+		"i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done",
+	}}); err != nil {
 		l.Fatal(err)
 	}
 	got := &follower{}

@@ -134,8 +134,10 @@ func outputOrder(l *lab) {
 
 func interrupt(l *lab) {
 	_, c, _ := l.start()
-	if err := c.Start(l.context(), wire.Start{Agent: "exec", Command: []string{"/bin/sh", "-c",
-		`trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.1; done`}}); err != nil {
+	if err := c.Start(l.context(), wire.Start{Agent: "exec", Command: []string{
+		"/bin/sh", "-c",
+		`trap "echo caught; exit 9" INT; echo ready; while :; do sleep 0.1; done`,
+	}}); err != nil {
 		l.Fatal(err)
 	}
 	f := &follower{}
