@@ -90,7 +90,10 @@ type Spec struct {
 	Mounts []Mount
 	// ToolDirs are host directories bound read-only at the same path (`local`).
 	ToolDirs []string
-	// Lifetime bounds the sandbox where the provider can enforce it; 0 is none.
+	// Lifetime bounds the sandbox where the provider can enforce it; 0 is none. Those
+	// on this machine cannot: there the runner's wall clock ends a run, and a sandbox
+	// whose runner died lives on until the next command that opens the state
+	// directory adopts its run, which has used up its time meanwhile.
 	Lifetime time.Duration
 }
 
@@ -117,6 +120,22 @@ type Mount struct {
 	Target      string
 	Upper, Work string // MountOverlay
 	ReadOnly    bool
+}
+
+// Limit names a limit of a Spec.
+type Limit string
+
+// The limits that a provider may be unable to hold.
+const (
+	LimitMemory Limit = "memory"
+	LimitCPUs   Limit = "cpus"
+)
+
+// Limiter is implemented by sandboxes whose limits do not hold everywhere.
+type Limiter interface {
+	// Unheld returns the limits that the Spec asked for and that nothing enforces in
+	// this sandbox.
+	Unheld() []Limit
 }
 
 // Overlayer is implemented by providers that can serve MountOverlay here and now.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -18,18 +19,19 @@ func (b *rootBuilder) proc() error {
 	return step(plan.StepProc, os.NewSyscallError("mount", err))
 }
 
-func (b *rootBuilder) dev() error {
-	dev := newRoot + "/dev"
-	if err := unix.Mount("tmpfs", dev, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k"); err != nil {
-		return step(plan.StepDev, pathError("mount tmpfs", "/dev", err))
-	}
-	for _, name := range []string{"/null", "/zero", "/full", "/random", "/urandom", "/tty"} {
-		err := os.WriteFile(dev+name, nil, 0o666)
+// devices are the host's that a sandbox has.
+func devices() []string {
+	return []string{"/null", "/zero", "/full", "/random", "/urandom", "/tty"}
+}
+
+// devPoints makes /dev, which is a directory of the root like any other, before that
+// becomes read-only.
+func (b *rootBuilder) devPoints() error {
+	const dev = newRoot + "/dev"
+	err := errors.Join(mkdir(dev+"/pts"), mkdir(dev+"/shm"))
+	for _, name := range devices() {
 		if err == nil {
-			err = bind("/dev"+name, dev+name)
-		}
-		if err != nil {
-			return step(plan.StepDev, err)
+			err = os.WriteFile(dev+name, nil, 0o666)
 		}
 	}
 	links := [][2]string{
@@ -37,32 +39,42 @@ func (b *rootBuilder) dev() error {
 		{"/proc/self/fd/0", "/stdin"}, {"/proc/self/fd/1", "/stdout"}, {"/proc/self/fd/2", "/stderr"},
 	}
 	for _, l := range links {
-		if err := os.Symlink(l[0], dev+l[1]); err != nil {
+		if err == nil {
+			err = os.Symlink(l[0], dev+l[1])
+		}
+	}
+	return step(plan.StepDev, err)
+}
+
+// dev mounts the devices, after the root has lost its own.
+func (b *rootBuilder) dev() error {
+	const dev = newRoot + "/dev"
+	for _, name := range devices() {
+		if err := bind("/dev"+name, dev+name); err != nil {
 			return step(plan.StepDev, err)
 		}
 	}
-	if err := errors.Join(mkdir(dev+"/pts"), mkdir(dev+"/shm")); err != nil {
-		return step(plan.StepDev, err)
-	}
 	// No gid=5: where one uid is mapped, group tty is not.
 	err := unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
-	if err != nil {
-		return step(plan.StepDev, pathError("mount devpts", "/dev/pts", err))
-	}
-	return step(plan.StepDev, tmpfs(dev+"/shm", 0, "mode=1777"))
+	return step(plan.StepDev, pathError("mount devpts", "/dev/pts", err))
 }
 
-// private mounts the directories that start empty, and makes the agent's own.
+// private shows the directories that start empty and can be written. They lie beside
+// the new root in its own file system: one bound for all that the agent keeps in
+// memory (a bound each would add up to more than the machine has), and no more mounts
+// of tmpfs than one.
 func (b *rootBuilder) private() error {
-	err := tmpfs(newRoot+"/tmp", 0, "mode=1777")
-	if err == nil {
-		err = tmpfs(newRoot+"/run", 0, "mode=0755,size=16m")
-	}
-	if err == nil {
-		err = tmpfs(newRoot+b.Home, 0, "mode=0755")
-	}
-	if err != nil {
-		return step(plan.StepTmpfs, err)
+	for i, dir := range []struct {
+		target string
+		mode   uint32
+	}{{"/tmp", 0o1777}, {"/run", 0o755}, {b.Home, 0o755}, {"/dev/shm", 0o1777}} {
+		source := scratch + strconv.Itoa(i)
+		if err := unix.Mkdir(source, dir.mode); err != nil {
+			return step(plan.StepFiles, pathError("mkdir", source, err))
+		}
+		if err := unix.Mount(source, newRoot+dir.target, "", unix.MS_BIND, ""); err != nil {
+			return step(plan.StepTmpfs, pathError("bind", dir.target, err))
+		}
 	}
 	if err := b.own(b.Home); err != nil {
 		return step(plan.StepFiles, err)

@@ -9,10 +9,11 @@ import (
 )
 
 // Where things lie while the root is being built: the host under oldRoot, the
-// sandbox under newRoot, both in a tmpfs that is the root meanwhile.
+// sandbox under newRoot, all in a tmpfs that is the root meanwhile.
 const (
 	oldRoot = "/old"
 	newRoot = "/new"
+	scratch = "/scratch" // and a number: what can be written, shown in newRoot
 )
 
 // sealed are the attributes of everything read-only; writable mounts lack the first.
@@ -35,12 +36,23 @@ func bind(source, target string) error {
 	return pathError("bind", source, unix.Mount(oldRoot+source, target, "", unix.MS_BIND|unix.MS_REC, ""))
 }
 
-// tmpfs mounts an empty file system at path, which is made if need be.
-func tmpfs(path string, flags uintptr, options string) error {
-	if err := mkdir(path); err != nil {
-		return err
+// bindExact is bind for a source that others than root can change: a component that
+// has become a symbolic link since the host resolved it is refused, not followed.
+func bindExact(source, target string) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, oldRoot+source, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return pathError("open", source, err)
 	}
-	return pathError("mount tmpfs", path, unix.Mount("tmpfs", path, "tmpfs", flags|unix.MS_NOSUID|unix.MS_NODEV, options))
+	defer unix.Close(fd)
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
+	tree, err := unix.OpenTree(fd, "", flags)
+	if err != nil {
+		return pathError("open_tree", source, err)
+	}
+	defer unix.Close(tree)
+	return pathError("move_mount", source, unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH))
 }
 
 // mkdir makes path and its parents, 0755.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +64,11 @@ func (b *rootBuilder) base() error {
 		return step(plan.StepTmpfs, pathError("make slave", "/", err))
 	}
 	const at = "/tmp" // any directory that exists; what the host has in it stays reachable
-	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=16m"); err != nil {
+	size := "50%" // of the machine's memory
+	if b.ScratchMiB > 0 {
+		size = strconv.FormatInt(b.ScratchMiB, 10) + "m"
+	}
+	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size="+size); err != nil {
 		return step(plan.StepTmpfs, pathError("mount tmpfs", at, err))
 	}
 	if err := errors.Join(os.Mkdir(at+newRoot, 0o755), os.Mkdir(at+oldRoot, 0o755)); err != nil {
@@ -135,8 +140,8 @@ func (b *rootBuilder) show(path string) error {
 	return nil
 }
 
-// writableDirs are the directories inside that get a file system of their own
-// after the root has been made read-only.
+// writableDirs are the directories inside that are mounted after the root has been
+// made read-only.
 func (b *rootBuilder) writableDirs() []string {
 	return []string{"/proc", "/dev", "/tmp", "/run", b.Home}
 }
@@ -160,7 +165,7 @@ func (b *rootBuilder) early() error {
 	for _, dir := range append(b.writableDirs(), "/var", "/root", "/mnt", wire.ObjectsDir) {
 		err = errors.Join(err, mkdir(newRoot+dir))
 	}
-	err = errors.Join(err, os.Symlink("/tmp", newRoot+"/var/tmp"), os.Symlink("/run", newRoot+"/var/run"))
+	err = errors.Join(err, b.devPoints(), os.Symlink("/tmp", newRoot+"/var/tmp"), os.Symlink("/run", newRoot+"/var/run"))
 	if err != nil {
 		return step(plan.StepFiles, err)
 	}

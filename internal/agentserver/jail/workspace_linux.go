@@ -85,7 +85,7 @@ func (b *rootBuilder) mount(m plan.Mount) error {
 
 // bind shows the host's source at target inside.
 func (b *rootBuilder) bind(source, target string) error {
-	if err := bind(source, newRoot+target); err != nil {
+	if err := bindExact(source, newRoot+target); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -94,7 +94,9 @@ func (b *rootBuilder) bind(source, target string) error {
 	return nil
 }
 
-// link binds the directory that the host and PID 1 share.
+// link shows the directory that the host and PID 1 share. PID 1 listens already, and
+// nobody inside has anything to write there: an agent of the same uid could replace
+// the socket, and fill the host's disk.
 func (b *rootBuilder) link() error {
 	target := newRoot + wire.LinkDir
 	if err := mkdir(target); err != nil {
@@ -103,5 +105,5 @@ func (b *rootBuilder) link() error {
 	if err := bind(b.LinkDir, target); err != nil {
 		return step(plan.StepBind, err)
 	}
-	return step(plan.StepBind, setAttr(target, writable|unix.MOUNT_ATTR_NOEXEC))
+	return step(plan.StepBind, setAttr(target, sealed|unix.MOUNT_ATTR_NOEXEC))
 }

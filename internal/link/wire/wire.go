@@ -53,6 +53,9 @@ type Boot struct {
 	Dir  string `json:"dir"`  // working directory of commands
 
 	Env map[string]string `json:"env"` // environment of the agent's processes; secret
+	// Secrets names the variables of Env whose values are masked in what PID 1 itself
+	// shows to others than the host.
+	Secrets []string `json:"secrets,omitempty"`
 
 	Network    string        `json:"network"`     // task.Network
 	HostGrace  time.Duration `json:"host_grace"`  // how long service calls wait for a lost host

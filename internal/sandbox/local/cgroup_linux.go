@@ -156,31 +156,66 @@ func (h hierarchy) planV2(name string, limits map[string][2]map[string]string) [
 	return nil
 }
 
-// joinCgroups makes the directories and puts the process into them. Where that is
-// not allowed the limits of processes stay, and the others do not hold.
-func joinCgroups(groups []cgroup, pid int) error {
+// joinCgroups makes the directories and puts the process into them. It returns the
+// controllers whose limits hold: where a directory or a file is not ours to make or
+// write, they do not.
+func joinCgroups(groups []cgroup, pid int) (held []string, err error) {
 	for _, g := range groups {
-		if err := g.join(pid); err != nil && !notAllowed(err) {
-			return fmt.Errorf("set limits: %w", err)
+		controllers, err := g.join(pid)
+		if err != nil && !notAllowed(err) {
+			return held, fmt.Errorf("set limits: %w", err)
 		}
+		held = append(held, controllers...)
 	}
-	return nil
+	return held, nil
 }
 
 func notAllowed(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, unix.EOPNOTSUPP) // a directory of threads
 }
 
-func (g cgroup) join(pid int) error {
+func (g cgroup) join(pid int) (held []string, err error) {
 	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return nil, err
 	}
+	failed := map[string]bool{}
 	for name, value := range g.files {
 		if err := writeFile(filepath.Join(g.dir, name), value); err != nil {
-			return err
+			if !notAllowed(err) {
+				return nil, err
+			}
+			failed[controllerOf(name)] = true
 		}
 	}
-	return writeFile(filepath.Join(g.dir, "cgroup.procs"), strconv.Itoa(pid))
+	if err := writeFile(filepath.Join(g.dir, "cgroup.procs"), strconv.Itoa(pid)); err != nil {
+		return nil, err
+	}
+	for name := range g.files {
+		if c := controllerOf(name); !failed[c] && !slices.Contains(held, c) {
+			held = append(held, c)
+		}
+	}
+	return held, nil
+}
+
+// controllerOf is the controller that a file of a cgroup belongs to.
+func controllerOf(file string) string {
+	c, _, _ := strings.Cut(file, ".")
+	return c
+}
+
+// unheld returns the limits of spec that no cgroup holds. Processes are counted
+// without one, too.
+func unheld(spec sandbox.Spec, held []string) []sandbox.Limit {
+	var list []sandbox.Limit
+	if spec.MemoryMiB > 0 && !slices.Contains(held, "memory") {
+		list = append(list, sandbox.LimitMemory)
+	}
+	if spec.CPUs > 0 && !slices.Contains(held, "cpu") {
+		list = append(list, sandbox.LimitCPUs)
+	}
+	return list
 }
 
 // writeFile writes to a file that the kernel made: never creating one.

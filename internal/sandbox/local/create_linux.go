@@ -215,7 +215,11 @@ func (m *maker) adopt(pid1 *process) error {
 	if err := m.record.write(m.spec.Dir); err != nil {
 		return err
 	}
-	return joinCgroups(m.cgroups, pid1.pid)
+	held, err := joinCgroups(m.cgroups, pid1.pid)
+	if m.record.Unheld = unheld(m.spec, held); err != nil || m.record.Unheld == nil {
+		return err
+	}
+	return m.record.write(m.spec.Dir)
 }
 
 // undo removes everything that was made, also when ctx is done.

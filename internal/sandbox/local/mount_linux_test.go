@@ -1,12 +1,16 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/Insights/insightscli/internal/agentserver/jail/plan"
+	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/testenv"
 )
@@ -144,18 +148,111 @@ func TestSandboxLimitsProcesses(t *testing.T) {
 	b.sh(t, "true")
 }
 
+// TestSandboxLimitsMemory: limits either hold or are reported as not held, never
+// silently ignored.
 func TestSandboxLimitsMemory(t *testing.T) {
-	spec, _ := newSpec(t, t.TempDir(), "x")
-	spec.MemoryMiB = 96
-	groups := planCgroups(spec)
-	if os.Geteuid() != 0 && len(groups) == 0 {
-		return // an ordinary user's memory has no bound here, and nothing to test
-	}
-	testenv.Need(t, "a cgroup of its own for memory", len(groups) > 0)
 	b := newBox(t, func(s *sandbox.Spec) { s.MemoryMiB, s.CPUs = 96, 1.5 })
+	limiter, able := b.sandbox.(sandbox.Limiter)
+	if !able {
+		t.Fatal("the sandbox does not tell which limits hold")
+	}
+	again, err := b.provider.Open(t.Context(), b.sandbox.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.(sandbox.Limiter).Unheld(); !slices.Equal(got, limiter.Unheld()) {
+		t.Errorf("opened again, it tells %q, and before %q", got, limiter.Unheld())
+	}
+	if slices.Contains(limiter.Unheld(), sandbox.LimitMemory) {
+		testenv.Need(t, "a cgroup of its own for memory", os.Geteuid() != 0)
+		return // an ordinary user's memory has no bound here, and it is said
+	}
 	_, code := b.run(t, "sh", "-c", "head -c 400m /dev/zero | tail -c 400m >/dev/null")
 	if out, _ := b.run(t, "sh", "-c", "dd if=/dev/zero of=/dev/null bs=300M count=1 2>&1"); code == 0 && strings.Contains(out, "copied") {
 		t.Error("300 MiB were used where 96 are allowed")
 	}
 	b.sh(t, "true")
+}
+
+func TestUnheldLimits(t *testing.T) {
+	both := sandbox.Spec{MemoryMiB: 1, CPUs: 1, PIDs: 9}
+	for name, tt := range map[string]struct {
+		spec sandbox.Spec
+		held []string
+		want []sandbox.Limit
+	}{
+		"nothing asked for": {sandbox.Spec{PIDs: 9}, nil, nil},
+		"both held":         {both, []string{"pids", "cpu", "memory"}, nil},
+		"none held":         {both, nil, []sandbox.Limit{sandbox.LimitMemory, sandbox.LimitCPUs}},
+		"memory held":       {both, []string{"memory"}, []sandbox.Limit{sandbox.LimitCPUs}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := unheld(tt.spec, tt.held); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestSandboxScratchHasOneBound: the directories that lie in memory share one bound, so
+// that they cannot take more than the machine has.
+func TestSandboxScratchHasOneBound(t *testing.T) {
+	b := newBox(t, func(s *sandbox.Spec) { s.MemoryMiB = 256 })
+	out := b.sh(t, `df -m /tmp "$HOME" /run /dev/shm | awk 'NR > 1 {print $2}' | sort -u`)
+	if out != "192" {
+		t.Errorf("sizes in MiB: %q, want 192 for all", out)
+	}
+	before, _ := b.run(t, "sh", "-c", `head -c 8m /dev/zero >/tmp/x; df -m "$HOME" | awk 'NR > 1 {print $3}'`)
+	if before != "8" && before != "9" {
+		t.Errorf("8 MiB in /tmp count as %s in the home", before)
+	}
+}
+
+// TestSandboxLinkDirectoryIsReadOnly: an agent of the host user's uid can neither replace
+// the socket nor fill the host's disk through the one directory they share.
+func TestSandboxLinkDirectoryIsReadOnly(t *testing.T) {
+	b := newBox(t, nil)
+	b.sh(t, `! touch /run/insights/x && ! rm -f /run/insights/agent.sock && ! mv /run/insights/agent.sock /run/insights/y &&
+! ln -s /tmp/x /run/insights/z && ! chmod 777 /run/insights`)
+	if _, err := os.Lstat(filepath.Join(b.spec.Dir, linkName, wire.SocketName)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInitFollowsNoLinkToASource: a component of a source that has become a symbolic
+// link after the host resolved it is refused by PID 1.
+func TestInitFollowsNoLinkToASource(t *testing.T) {
+	needNamespaces(t)
+	outside := tree(t, map[string]string{"private": "x"})
+	planted := filepath.Join(t.TempDir(), "repo")
+	if err := os.Symlink(must(filepath.Rel(filepath.Dir(planted), outside)), planted); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{planted, planted + "/private"} {
+		spec, _ := newSpec(t, t.TempDir(), "r1")
+		id, err := identityOf(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := maker{spec: spec, identity: id}
+		job, err := m.prepare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		job.Plan.Mounts = []plan.Mount{{Source: source, Target: repoDir}}
+		c, err := startInit(spec.AgentServer, spec.Dir, id, m.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.run(t.Context(), job); !errors.Is(err, syscall.ELOOP) {
+			t.Errorf("%s: %v, want ELOOP", source, err)
+		}
+		c.close()
+		if err := m.undo(t.Context(), c.pid1); err != nil {
+			t.Error(err)
+		}
+		for _, f := range m.opened {
+			_ = f.Close()
+		}
+	}
 }

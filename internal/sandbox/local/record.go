@@ -27,6 +27,8 @@ type record struct {
 
 	Cgroups []string `json:"cgroups,omitempty"` // directories that are ours
 	Work    []string `json:"work,omitempty"`    // work directories of overlays
+
+	Unheld []sandbox.Limit `json:"unheld,omitempty"` // limits of the Spec that nothing enforces
 }
 
 const recordVersion = 1

@@ -128,6 +128,11 @@ func (s *local) Link(ctx context.Context) (net.Conn, error) {
 	return nil, errs.New(op, errs.Internal, "", "link to the sandbox: %w", err)
 }
 
+var _ sandbox.Limiter = (*local)(nil)
+
+// Unheld implements sandbox.Limiter.
+func (s *local) Unheld() []sandbox.Limit { return s.record.Unheld }
+
 // lastWords is the end of PID 1's output, for an error message.
 func lastWords(dir string) string {
 	if words := tail(dir); words != "" {

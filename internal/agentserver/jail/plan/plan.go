@@ -50,6 +50,9 @@ type Plan struct {
 	Mounts []Mount `json:"mounts,omitempty"` // made in order
 	// NProc bounds the processes and threads of each started command; 0 is none.
 	NProc uint64 `json:"nproc,omitempty"`
+	// ScratchMiB bounds what all writable directories that lie in memory hold
+	// together; 0 is half of the machine's memory.
+	ScratchMiB int64 `json:"scratch_mib,omitempty"`
 }
 
 // Mount is one file or directory of the host in the sandbox. Source is a host
