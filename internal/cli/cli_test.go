@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +138,11 @@ func TestRunRefusesAfterTheSettings(t *testing.T) {
 
 func TestMountMapTakesThePlaceOfARemoteRepository(t *testing.T) {
 	dir := t.TempDir()
+	if uid, gid := agentIDs(os.Getuid(), os.Getgid(), config.Machine{}); uid != os.Getuid() {
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
 	streams, _, _, stderr := term.Test()
 	var got task.Repo
 	a := fakeApp(Process{
@@ -258,5 +265,23 @@ func TestAgentIDs(t *testing.T) {
 		if uid, gid := agentIDs(tt.uid, tt.gid, tt.m); uid != tt.wantUID || gid != tt.wantGID {
 			t.Errorf("%d/%d %+v: %d/%d", tt.uid, tt.gid, tt.m, uid, gid)
 		}
+	}
+}
+
+// A tree that the agent could only read is refused, with the reason (C7).
+func TestMountNeedsTheAgentsTree(t *testing.T) {
+	dir := t.TempDir()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs owners of files")
+	}
+	if err := checkMountOwner(dir, os.Getuid()); err != nil {
+		t.Error(err)
+	}
+	err := checkMountOwner(dir, os.Getuid()+1)
+	if errs.KindOf(err) != errs.Usage || !strings.Contains(errs.HintOf(err), "chown") {
+		t.Errorf("%v (%s)", err, errs.HintOf(err))
+	}
+	if err := checkMountOwner(filepath.Join(dir, "missing"), os.Getuid()+1); err != nil {
+		t.Error(err) // told elsewhere
 	}
 }

@@ -183,7 +183,7 @@ func (o *runOptions) printSpec(spec task.Spec) error {
 	enc := json.NewEncoder(o.app.streams.Out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(spec)
+	return enc.Encode(shownSpec(spec))
 }
 
 // say writes a message for people.

@@ -85,6 +85,7 @@ func (s *state) ownerOf(rec journal.Record) ownerObject {
 }
 
 func (s *state) object(rec journal.Record) runObject {
+	rec.Spec = shownSpec(rec.Spec)
 	o := runObject{
 		Run: rec.Spec.Run, Task: rec.Spec.Task, State: rec.State, Title: rec.Spec.Title,
 		Agent: rec.Spec.Agent.Name, Command: rec.Spec.Agent.Command, Repos: repoNames(rec.Spec),

@@ -13,6 +13,7 @@ import (
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/platform"
 	"github.com/Insights/insightscli/internal/render"
+	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -106,7 +107,7 @@ func (o *showOptions) print(r runObject, spec task.Spec) error {
 	line("task", string(r.Task))
 	line("title", r.Title)
 	line("state", string(r.State))
-	line("prompt", spec.Description)
+	line("prompt", secret.ShowFolded(spec.Description))
 	line("agent", strings.Join(append([]string{r.Agent}, r.Command...), " "))
 	for _, repo := range spec.Repos {
 		line("repo", fromWhere(repo))

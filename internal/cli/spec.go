@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -35,7 +38,7 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	}
 	p := plan{config: c, spec: o.newSpec(c)}
 	for _, step := range []func(context.Context, *plan) error{
-		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos,
+		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezeTexts,
 	} {
 		if err := step(ctx, &p); err != nil {
 			return plan{}, err
@@ -101,6 +104,41 @@ func (o *runOptions) freezeVars(_ context.Context, p *plan) error {
 	return nil
 }
 
+// freezeTexts keeps the values of secrets out of the texts of the Spec, where the
+// user's shell may have put them.
+func (o *runOptions) freezeTexts(_ context.Context, p *plan) error {
+	if len(p.secrets) == 0 {
+		return nil
+	}
+	p.spec.Description = secret.Fold(p.spec.Description, p.secrets)
+	p.spec.Agent.Command = slices.Clone(p.spec.Agent.Command)
+	for i, word := range p.spec.Agent.Command {
+		p.spec.Agent.Command[i] = secret.Fold(word, p.secrets)
+	}
+	for name, value := range p.spec.Env {
+		p.spec.Env[name] = secret.Fold(value, p.secrets)
+	}
+	p.spec.Title = secret.ShowFolded(secret.Fold(o.title, p.secrets))
+	if shown := shownSpec(p.spec); o.title == "" {
+		p.spec.Title = title(shown.Description, shown.Agent.Command)
+	}
+	return nil
+}
+
+// shownSpec is a Spec for people: secrets in its texts are hidden.
+func shownSpec(spec task.Spec) task.Spec {
+	spec.Description = secret.ShowFolded(spec.Description)
+	spec.Agent.Command = slices.Clone(spec.Agent.Command)
+	for i, word := range spec.Agent.Command {
+		spec.Agent.Command[i] = secret.ShowFolded(word)
+	}
+	spec.Env = maps.Clone(spec.Env)
+	for name, value := range spec.Env {
+		spec.Env[name] = secret.ShowFolded(value)
+	}
+	return spec
+}
+
 func (o *runOptions) freezeScopes(_ context.Context, p *plan) (err error) {
 	p.spec.Scopes, err = o.app.scopes(p.config.Run.Scopes)
 	return err
@@ -131,7 +169,7 @@ func (o *runOptions) freezePlace(ctx context.Context, p *plan) (err error) {
 func (o *runOptions) freezeRepos(ctx context.Context, p *plan) error {
 	mounted := false
 	for _, address := range o.repos {
-		r, notices, err := o.freezeRepo(ctx, p.config, address)
+		r, notices, err := o.freezeRepo(ctx, p.config, address, p.spec.AgentUID)
 		if err != nil {
 			return err
 		}
@@ -152,7 +190,7 @@ func (o *runOptions) freezeRepos(ctx context.Context, p *plan) error {
 
 // freezeRepo resolves one repository. An entry of SANDBOX_REPO_MOUNT_MAP takes the
 // place of a remote one.
-func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address string) (task.Repo, []string, error) {
+func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address string, agentUID int) (task.Repo, []string, error) {
 	r, err := o.app.parseRepo(address)
 	if err != nil {
 		return r, nil, err
@@ -172,7 +210,21 @@ func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address st
 		return r, nil, usageError("--mount and --uncommitted need a local path, which %s is not", address)
 	}
 	r.Branch, r.Mount, r.Uncommitted = o.branch, r.Mount || o.mount, o.uncommitted
-	return o.app.resolveRepo(ctx, c, r)
+	r, notices, err := o.app.resolveRepo(ctx, c, r)
+	if err == nil && r.Mount {
+		err = checkMountOwner(r.Path, agentUID)
+	}
+	return r, notices, err
+}
+
+// checkMountOwner refuses to mount a tree read-write that the agent could only read.
+func checkMountOwner(dir string, agentUID int) error {
+	owner, ok := repo.Owner(dir)
+	if !ok || owner == agentUID {
+		return nil
+	}
+	return errs.New("cli.run", errs.Usage, fmt.Sprintf("run insightscli as the owner, leave out the mount, or: chown -R %d %s", agentUID, dir),
+		"the agent is user %d and cannot work in %s, which belongs to user %d", agentUID, dir, owner)
 }
 
 // title makes the title of a task from what it is to do.

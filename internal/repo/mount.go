@@ -14,6 +14,16 @@ import (
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
+// Owner returns whose a file is, where files have owners.
+func Owner(path string) (uid int, ok bool) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	own, ok := ownerOf(fi)
+	return own.uid, ok
+}
+
 // mountable refuses working trees whose git directory lies elsewhere: the sandbox
 // would not find it, or would need more of the host than the tree.
 func mountable(s *source) error {

@@ -3,10 +3,12 @@ package steps
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -20,8 +22,7 @@ type AgentIn struct {
 }
 
 // AgentOut is empty: the session is there.
-type AgentOut struct {
-}
+type AgentOut struct{}
 
 // SessionBegun reports whether an earlier host began the session already.
 func (s *Steps) SessionBegun(ctx context.Context, c *agent.Client) (bool, error) {
@@ -38,9 +39,17 @@ func (s *Steps) StartAgent(ctx context.Context, c *agent.Client, in AgentIn) (Ag
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
 	t := in.Spec
-	err := c.Start(ctx, wire.Start{
-		Agent: t.Agent.Name, Command: t.Agent.Command, Dir: t.WorkDir(),
-		Prompt: t.Description, Schema: t.Schema, Mode: string(t.Mode),
+	values, err := s.Secrets.All(ctx, t.Run)
+	if err != nil {
+		return AgentOut{}, err
+	}
+	command := slices.Clone(t.Agent.Command)
+	for i, word := range command {
+		command[i] = secret.Unfold(word, values)
+	}
+	err = c.Start(ctx, wire.Start{
+		Agent: t.Agent.Name, Command: command, Dir: t.WorkDir(),
+		Prompt: secret.Unfold(t.Description, values), Schema: t.Schema, Mode: string(t.Mode),
 	})
 	if err != nil {
 		return AgentOut{}, fmt.Errorf("start agent %s: %w", t.Agent.Name, err)

@@ -11,11 +11,15 @@ import (
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/sandbox"
+	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
 
 // AgentHome is the home directory of the agent in every sandbox.
 const AgentHome = "/home/agent"
+
+// envToken is the variable that holds the run's access token.
+const envToken = "INSIGHTS_PERSONAL_API_KEY"
 
 // ProvisionIn asks for a sandbox.
 type ProvisionIn struct {
@@ -27,6 +31,7 @@ type ProvisionIn struct {
 // ProvisionOut names the sandbox.
 type ProvisionOut struct {
 	Sandbox sandbox.ID `json:"sandbox"`
+	Notices []string   `json:"notices,omitempty"` // what the user must be told
 }
 
 // Provision creates the sandbox, labelled with its run. One that an earlier,
@@ -44,7 +49,7 @@ func (s *Steps) Provision(ctx context.Context, in ProvisionIn) (ProvisionOut, er
 	if err != nil {
 		return ProvisionOut{}, err
 	}
-	return ProvisionOut{Sandbox: box.ID()}, nil
+	return ProvisionOut{Sandbox: box.ID(), Notices: unheld(box)}, nil
 }
 
 func (s *Steps) sandboxSpec(ctx context.Context, in ProvisionIn) (sandbox.Spec, error) {
@@ -99,7 +104,8 @@ func (s *Steps) boot(ctx context.Context, t task.Spec) ([]byte, error) {
 		V: wire.Version, Run: string(t.Run), Task: string(t.Task), Team: t.Team, User: t.User,
 		HostKey: hostPublic(key), Secret: key.Secret,
 		UID: t.AgentUID, GID: t.AgentGID, Home: AgentHome, Dir: t.WorkDir(),
-		Env: env, Network: string(t.Network), HostGrace: t.HostGrace.Std(),
+		Env: env, Secrets: append([]string{envToken}, t.Secrets...),
+		Network: string(t.Network), HostGrace: t.HostGrace.Std(),
 	}
 	if t.PublishAgent != "" {
 		if b.JWTKey, b.JWTKeyID, err = s.JWTKey(ctx); err != nil {
@@ -118,7 +124,7 @@ func (s *Steps) environment(ctx context.Context, t task.Spec) (map[string]string
 	}
 	env := map[string]string{}
 	for k, v := range t.Env {
-		env[k] = v
+		env[k] = secret.Unfold(v, values)
 	}
 	for _, name := range t.Secrets {
 		v, ok := values[name]
@@ -132,7 +138,7 @@ func (s *Steps) environment(ctx context.Context, t task.Spec) (map[string]string
 	env["INSIGHTS_TASK_RUN_ID"] = string(t.Run)
 	env["INSIGHTS_PROJECT_ID"] = strconv.FormatInt(t.Team, 10)
 	if tok, ok := values[SecretToken]; ok {
-		env["INSIGHTS_PERSONAL_API_KEY"] = tok.Reveal()
+		env[envToken] = tok.Reveal()
 	}
 	return env, nil
 }
