@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +24,9 @@ func readDotenv(path string) (entries, error) {
 	if err != nil {
 		return nil, &lineError{line: badLine(b, err), err: errors.New("this line cannot be read as KEY=VALUE")}
 	}
+	if name := misspelt(vars); name != "" {
+		return nil, &lineError{line: lineOf(b, name), err: fmt.Errorf("unknown variable %q", name)}
+	}
 	got := entries{}
 	for _, s := range Settings() {
 		if text := vars[s.Name]; text != "" && !s.EnvOnly {
@@ -29,6 +34,21 @@ func readDotenv(path string) (entries, error) {
 		}
 	}
 	return got, nil
+}
+
+// ownPrefix begins the names of those variables that nobody else uses.
+const ownPrefix = "INSIGHTSCLI_"
+
+// misspelt returns a name in vars that is ours by its beginning and no setting.
+// Other names are somebody else's.
+func misspelt(vars map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		known := slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Name == name })
+		if strings.HasPrefix(name, ownPrefix) && !strings.HasPrefix(name, ownPrefix+"TEST_") && !known {
+			return name
+		}
+	}
+	return ""
 }
 
 // entry is the text of a setting and the line it stands on, 0 if unknown.

@@ -138,6 +138,9 @@ func fileError(name string, err error) error {
 		if strings.Contains(err.Error(), "unknown key") {
 			hint = "known keys are " + strings.Join(Keys(), ", ")
 		}
+		if strings.Contains(err.Error(), "unknown variable") {
+			hint = "see 'insightscli help environment'"
+		}
 		return errs.New("config.Load", errs.Config, hint, "%s:%d: %w", name, at.line, at.err)
 	}
 	return errs.New("config.Load", errs.Config, hint, "%s: %w", name, err)
