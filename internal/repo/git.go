@@ -123,6 +123,11 @@ func (e *gitError) Error() string {
 // complaint is the line of git's standard error that says what is wrong.
 func complaint(stderr string) string {
 	first := ""
+	if i := strings.Index(stderr, "ssh: "); i >= 0 && (i == 0 || stderr[i-1] == '\n') {
+		stderr = stderr[i:] // git only says that the other side is gone
+		line, _, _ := strings.Cut(stderr, "\n")
+		return clip(strings.TrimSpace(line))
+	}
 	for _, line := range strings.FieldsFunc(stderr, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.TrimSpace(line)
 		for _, p := range []string{"fatal: ", "error: "} {
