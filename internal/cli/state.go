@@ -80,7 +80,13 @@ func (a *app) openStateAndAdopt(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.adopt(ctx)
+	err = s.adopt(ctx)
+	if err != nil && ctx.Err() == nil {
+		// What there is to see can be seen, and a command that needs the runner says so.
+		fmt.Fprintf(a.streams.Err, "note: nobody goes on with what a dead process left: %v\n", err)
+		err = nil
+	}
+	return s, err
 }
 
 // adopt starts the background runner if there are runs that nobody owns.
