@@ -2,11 +2,13 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
@@ -88,5 +90,39 @@ func TestAClosedInboxSaysNothing(t *testing.T) {
 	}
 	if ins, err := r.store.Inputs(t.Context(), spec.Run); err != nil || len(ins) != 0 {
 		t.Errorf("inputs %v, %v", ins, err)
+	}
+}
+
+// A runner may die anywhere: wherever it lets go, the next one carries the run to its
+// end, and the command runs once.
+func TestAnotherRunnerGoesOnFromEveryStep(t *testing.T) {
+	for _, at := range []string{
+		"context in_progress", "context completed", "token in_progress", "token completed",
+		"sandbox in_progress", "sandbox completed", "agent in_progress", "agent completed", "follow in_progress",
+	} {
+		t.Run(at, func(t *testing.T) {
+			r := newRig(t)
+			spec := r.spec("echo", "hello")
+			ctx, abandon := context.WithCancelCause(t.Context())
+			first := &recorder{on: func(ev task.Event) {
+				var s task.Step
+				if ev.Kind == task.KindStep && json.Unmarshal(ev.Params, &s) == nil && s.Step+" "+s.Status == at {
+					abandon(runner.ErrAbandoned)
+				}
+			}}
+			if _, err := r.runner.Run(ctx, spec, nil, nil, first); err != nil {
+				if ok, err := r.store.Claim(t.Context(), spec.Run, "me", "other"); !ok || err != nil {
+					t.Fatalf("claim: %v %v", ok, err)
+				}
+				res, err := r.newRunner("other").Execute(t.Context(), spec.Run, nil, &recorder{})
+				if err != nil || res.State != task.StateCompleted {
+					t.Fatalf("result %+v, %v", res, err)
+				}
+			}
+			if got := output(t, r.stored(spec.Run)); got != "hello\n" {
+				t.Errorf("output %q", got)
+			}
+			r.nothingLeft(spec.Run)
+		})
 	}
 }
