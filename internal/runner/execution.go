@@ -144,6 +144,9 @@ func (x *execution) steps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, n := range p.Notices {
+		x.story.notice("warn", n)
+	}
 	if err := x.attach(ctx, p.Sandbox); err != nil {
 		return err
 	}
