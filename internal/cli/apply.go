@@ -58,11 +58,7 @@ type appliedObject struct {
 }
 
 func runApply(ctx context.Context, o *applyOptions) error {
-	s, err := o.app.openStateAndAdopt(ctx)
-	if err != nil {
-		return err
-	}
-	rec, err := s.store.Find(ctx, o.run)
+	s, rec, err := o.app.openRun(ctx, o.run)
 	if err != nil {
 		return err
 	}

@@ -95,11 +95,7 @@ func runCp(ctx context.Context, o *cpOptions) error {
 	if !out {
 		name, _, _ = inSandbox(o.dst)
 	}
-	s, err := o.app.openStateAndAdopt(ctx)
-	if err != nil {
-		return err
-	}
-	rec, err := s.store.Find(ctx, name)
+	s, rec, err := o.app.openRun(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -55,11 +55,7 @@ id, the beginning of one that no other run has, or "latest".` + exits("0", "1", 
 }
 
 func runDiff(ctx context.Context, o *diffOptions) error {
-	s, err := o.app.openStateAndAdopt(ctx)
-	if err != nil {
-		return err
-	}
-	rec, err := s.store.Find(ctx, o.run)
+	s, rec, err := o.app.openRun(ctx, o.run)
 	if err != nil {
 		return err
 	}

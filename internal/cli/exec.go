@@ -82,11 +82,7 @@ func (o *execOptions) interactive() bool {
 }
 
 func runExec(ctx context.Context, o *execOptions) error {
-	s, err := o.app.openStateAndAdopt(ctx)
-	if err != nil {
-		return err
-	}
-	rec, err := s.store.Find(ctx, o.run)
+	s, rec, err := o.app.openRun(ctx, o.run)
 	if err != nil {
 		return err
 	}

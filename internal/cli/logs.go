@@ -111,11 +111,7 @@ func (o *logsOptions) validate(now time.Time) error {
 }
 
 func runLogs(ctx context.Context, o *logsOptions) error {
-	s, err := o.app.openStateAndAdopt(ctx)
-	if err != nil {
-		return err
-	}
-	rec, err := s.store.Find(ctx, o.run)
+	s, rec, err := o.app.openRun(ctx, o.run)
 	if err != nil {
 		return err
 	}

@@ -55,11 +55,7 @@ how it ended. RUN is an id, the beginning of one that no other run has, or
 }
 
 func runShow(ctx context.Context, o *showOptions) error {
-	s, err := o.app.openStateAndAdopt(ctx)
-	if err != nil {
-		return err
-	}
-	rec, err := s.store.Find(ctx, o.run)
+	s, rec, err := o.app.openRun(ctx, o.run)
 	if err != nil {
 		return err
 	}

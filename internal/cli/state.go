@@ -89,6 +89,16 @@ func (a *app) openStateAndAdopt(ctx context.Context) (*state, error) {
 	return s, err
 }
 
+// openRun opens the state directory for a command about one run.
+func (a *app) openRun(ctx context.Context, name string) (*state, journal.Record, error) {
+	s, err := a.openStateAndAdopt(ctx)
+	if err != nil {
+		return nil, journal.Record{}, err
+	}
+	rec, err := s.store.Find(ctx, name)
+	return s, rec, err
+}
+
 // adopt starts the background runner if there are runs that nobody owns.
 func (s *state) adopt(ctx context.Context) error {
 	recs, err := s.store.Runs(ctx, journal.Filter{Live: true})
