@@ -36,7 +36,8 @@ type session struct {
 	host    *Host
 	log     *slog.Logger
 	journal *journal
-	running sync.WaitGroup // the session's goroutine and its cancellations
+	masked  func(string) string // masks what is logged of the agent's words
+	running sync.WaitGroup      // the session's goroutine and its cancellations
 
 	mu        sync.Mutex // guards the rest
 	began     time.Time  // zero: not started
@@ -70,7 +71,7 @@ type turn struct {
 func newSession(host *Host, drivers map[string]NewDriver) *session {
 	return &session{
 		host: host, drivers: drivers, log: host.Log, journal: host.journal,
-		readiness: starting, phase: "waiting_for_start", inbox: newInbox(),
+		readiness: starting, phase: wire.PhaseWaiting, inbox: newInbox(),
 	}
 }
 
@@ -116,7 +117,7 @@ func (s *session) start(ctx, life context.Context, st wire.Start) error {
 // run is the session's goroutine, from the driver's start to FrameDone.
 func (s *session) run(ctx context.Context, d Driver, st wire.Start) {
 	if err := d.Start(ctx, st); err != nil {
-		s.log.Error("session", "agent", st.Agent, "err", err)
+		s.log.Error("session", "agent", st.Agent, "err", s.masked(err.Error()))
 		s.fail(err)
 		s.finish(wire.Outcome{StopReason: StopError, Error: err.Error()})
 		return
@@ -223,7 +224,7 @@ func (s *session) finish(o wire.Outcome) {
 		b = []byte(`{"stopReason":"error"}`)
 	}
 	s.journal.append(wire.Frame{Type: wire.FrameDone, Data: b})
-	s.log.Info("session over", "outcome", string(b))
+	s.log.Info("session over", "outcome", s.masked(string(b)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active, s.over, s.closing = false, true, true

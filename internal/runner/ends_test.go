@@ -7,12 +7,48 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
+
+func TestWallClockEndsTheRun(t *testing.T) {
+	r := newRig(t)
+	spec := r.spec("sleep", "1000")
+	spec.Timeout = task.Duration(300 * time.Millisecond)
+	res, err := r.runner.Run(t.Context(), spec, nil, nil, &recorder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.State != task.StateFailed || !res.WallClockEnd || res.Code != 124 {
+		t.Errorf("result %+v", res)
+	}
+	r.nothingLeft(spec.Run)
+}
+
+// Idle end is how a finished conversation ends: not an error.
+func TestIdleEndIsNoError(t *testing.T) {
+	r := newRig(t)
+	spec := r.spec("sleep", "1000")
+	spec.IdleTimeout = task.Duration(300 * time.Millisecond)
+	seen := &recorder{}
+	res, err := r.runner.Run(t.Context(), spec, nil, nil, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.State != task.StateCompleted || !res.IdleEnd || res.Code != 0 || res.Error != "" {
+		t.Errorf("result %+v", res)
+	}
+	for _, ev := range seen.events {
+		if strings.Contains(string(ev.Params), string(task.StepFailed)) {
+			t.Errorf("an idle end is told as a failure: %s", ev.Params)
+		}
+	}
+	r.nothingLeft(spec.Run)
+}
 
 // A run that ends without its agent's own end must not keep what the masks held
 // back: it is the beginning of a secret, or it was none.

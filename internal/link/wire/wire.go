@@ -159,6 +159,9 @@ func (o *Outcome) Failed() bool {
 	return o != nil && (o.Error != "" || o.Signal != "" || o.StopReason == "error" || o.ExitCode != nil && *o.ExitCode != 0)
 }
 
+// PhaseWaiting is Health.Phase until a host begins the session.
+const PhaseWaiting = "waiting_for_start"
+
 // Heartbeat is the payload of FrameHeartbeat: sent every 30 s while a turn or a
 // command is going on, whatever it prints.
 type Heartbeat struct {

@@ -24,13 +24,21 @@ type AgentIn struct {
 // AgentOut is empty: the session is there.
 type AgentOut struct{}
 
-// SessionBegun reports whether an earlier host began the session already.
+// SessionBegun reports whether an earlier host began the session already; it may not be
+// there yet.
 func (s *Steps) SessionBegun(ctx context.Context, c *agent.Client) (bool, error) {
 	h, err := c.Health(ctx)
 	if err != nil {
 		return false, fmt.Errorf("ask the agent server how it is: %w", err)
 	}
-	return h.HasSession, nil
+	return h.HasSession || h.Phase != wire.PhaseWaiting, nil
+}
+
+// AwaitAgent waits until a session that was begun is there.
+func (s *Steps) AwaitAgent(ctx context.Context, c *agent.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, readyBound)
+	defer cancel()
+	return c.Ready(ctx)
 }
 
 // StartAgent begins the session and waits until it is there: a server that answers
