@@ -111,40 +111,52 @@ func TestSignalEndsARun(t *testing.T) {
 	}{
 		"interrupt":       {"echo ready; sleep 60", []os.Signal{os.Interrupt}, 130},
 		"terminate":       {"echo ready; sleep 60", []os.Signal{syscall.SIGTERM}, 143},
+		"hang up":         {"echo ready; sleep 60", []os.Signal{syscall.SIGHUP}, 143},
 		"interrupt twice": {"trap '' INT TERM; echo ready; sleep 60; sleep 60", []os.Signal{os.Interrupt, os.Interrupt}, 130},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			state := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), bin, "run", "--provider=local", "--", "sh", "-c", tt.script)
-			cmd.Env = append(os.Environ(), "INSIGHTSCLI_STATE_DIR="+state)
-			out, in, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd.Stdout, cmd.Stderr = in, in
-			if err := errors.Join(cmd.Start(), in.Close()); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewReader(out)
-			waitFor(t, lines, "ready")
-			for i, s := range tt.signals {
-				if i > 0 { // two that come at once are one
-					waitFor(t, lines, "note: stopping; a second Ctrl-C does not wait")
+		for _, provider := range []string{"local", "docker"} {
+			t.Run(provider+" "+name, func(t *testing.T) {
+				t.Parallel()
+				if provider == "docker" {
+					needEngine(t, bin)
 				}
-				if err := cmd.Process.Signal(s); err != nil {
-					t.Fatal(err)
-				}
-			}
-			rest, _ := io.ReadAll(lines)
-			var exit *exec.ExitError
-			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != tt.code || strings.Contains(string(rest), "error") {
-				t.Errorf("%v, want %d: %s", err, tt.code, rest)
-			}
-			if left, err := os.ReadDir(filepath.Join(state, "run")); err != nil || len(left) > 0 {
-				t.Errorf("left behind %v, %v", left, err)
-			}
-		})
+				signalled(t, bin, provider, tt.script, tt.signals, tt.code)
+			})
+		}
+	}
+}
+
+// signalled starts a run, sends the signals, and wants the code and nothing left.
+func signalled(t *testing.T, bin, provider, script string, signals []os.Signal, code int) {
+	t.Helper()
+	state := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), bin, "run", "--provider", provider, "--network=link", "--", "sh", "-c", script)
+	cmd.Env = append(os.Environ(), "INSIGHTSCLI_STATE_DIR="+state)
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = in, in
+	if err := errors.Join(cmd.Start(), in.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	waitFor(t, lines, "ready")
+	for i, s := range signals {
+		if i > 0 { // two that come at once are one
+			waitFor(t, lines, "note: stopping; a second Ctrl-C does not wait")
+		}
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rest, _ := io.ReadAll(lines)
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != code || strings.Contains(string(rest), "error") {
+		t.Errorf("%v, want %d: %s", err, code, rest)
+	}
+	if left, err := os.ReadDir(filepath.Join(state, "run")); err != nil || len(left) > 0 {
+		t.Errorf("left behind %v, %v", left, err)
 	}
 }
 
