@@ -109,7 +109,7 @@ func (h *surface) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch r.Method + " " + r.URL.Path {
 	case "GET /health":
-		reply(w, http.StatusOK, h.server.Health())
+		h.reply(w, http.StatusOK, h.server.Health())
 	case "GET /events":
 		if h.authorize(w, r) {
 			h.events(w, r)
@@ -119,7 +119,7 @@ func (h *surface) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.command(w, r)
 		}
 	default:
-		reply(w, http.StatusNotFound, problem{Error: "Not found"})
+		h.reply(w, http.StatusNotFound, problem{Error: "Not found"})
 	}
 }
 
@@ -129,10 +129,15 @@ type problem struct {
 	Code  string `json:"code,omitempty"`
 }
 
-func reply(w http.ResponseWriter, status int, v any) {
+// reply answers with v, masked: an error may hold the agent's words.
+func (h *surface) reply(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that has gone needs no answer
+	_, _ = w.Write(append(h.server.mask().MaskJSON(body), '\n')) // a client that has gone needs no answer
 }
 
 // authorize checks the bearer token and answers for a caller whose token is not good.
@@ -142,11 +147,11 @@ func (h *surface) authorize(w http.ResponseWriter, r *http.Request) bool {
 	case err == nil:
 		return true
 	case errors.Is(err, errOtherRun) && r.URL.Path == "/command":
-		reply(w, http.StatusBadRequest, problem{Error: errNoSession.Error()})
+		h.reply(w, http.StatusBadRequest, problem{Error: errNoSession.Error()})
 	case errors.Is(err, errOtherRun):
-		reply(w, http.StatusForbidden, problem{Error: err.Error()})
+		h.reply(w, http.StatusForbidden, problem{Error: err.Error()})
 	default:
-		reply(w, http.StatusUnauthorized, problem{Error: err.Error(), Code: tokenCode(err)})
+		h.reply(w, http.StatusUnauthorized, problem{Error: err.Error(), Code: tokenCode(err)})
 	}
 	return false
 }
@@ -175,11 +180,11 @@ func (h *surface) command(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &req)
 	}
 	if err != nil || req.JSONRPC != wire.RPCVersion || req.Method == "" {
-		reply(w, http.StatusBadRequest, problem{Error: "Invalid JSON-RPC request"})
+		h.reply(w, http.StatusBadRequest, problem{Error: "Invalid JSON-RPC request"})
 		return
 	}
 	if !h.server.Health().HasSession {
-		reply(w, http.StatusBadRequest, problem{Error: errNoSession.Error()})
+		h.reply(w, http.StatusBadRequest, problem{Error: errNoSession.Error()})
 		return
 	}
 	result, err := h.server.call(r.Context(), req.Method, req.Params, true)
@@ -187,5 +192,5 @@ func (h *surface) command(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		answer.Result, answer.Error = nil, rpcError(err)
 	}
-	reply(w, http.StatusOK, answer)
+	h.reply(w, http.StatusOK, answer)
 }

@@ -31,7 +31,9 @@ type web struct {
 	link   *agent.Client
 }
 
-func newWeb(t *testing.T) *web {
+func newWeb(t *testing.T) *web { return newWebWith(t, nil) }
+
+func newWebWith(t *testing.T, secrets map[string]string) *web {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -45,6 +47,9 @@ func newWeb(t *testing.T) *web {
 	w.sandbox = newSandbox(t, func(b *wire.Boot) {
 		b.JWTKey = pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 		b.JWTKeyID = "0123456789abcdef"
+		for name, value := range secrets {
+			b.Env[name], b.Secrets = value, append(b.Secrets, name)
+		}
 	})
 	w.link = w.connect()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -240,5 +245,50 @@ func TestEventsBacklogThenLive(t *testing.T) {
 	// The newer client has replaced the older one, whose stream ends.
 	if _, err := io.ReadAll(r); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEventsAreMasked: outside clients see no secret, however output is cut into
+// frames and wherever a client begins.
+func TestEventsAreMasked(t *testing.T) {
+	const canary = "s3cr3t-canary-value"
+	w := newWebWith(t, map[string]string{"PW": canary})
+	w.start(w.link, `printf 's3cr3t-'; sleep 0.1; printf 'canary'; sleep 0.1; echo "-value after"
+printf "%s" "$PW" >&2; sleep 0.1; echo "ghp_0123456789abcdefghij0123456789abcdef"; printf 's3cr3t-ca'`)
+	w.follow(w.link, &record{})
+	for _, last := range []string{"", "1", "2", "3", "4", "5"} {
+		resp := w.open("GET", "/events", w.token(nil), "", last)
+		var told strings.Builder
+		for r := bufio.NewReader(resp.Body); !strings.Contains(told.String(), `"connected"`); {
+			_, data := nextData(t, r)
+			told.WriteString(data + "\n")
+		}
+		_ = resp.Body.Close()
+		for _, part := range []string{"s3cr3t-canary", "canary-value", "-value", "ghp_01234"} {
+			if strings.Contains(told.String(), part) {
+				t.Errorf("after %q a client sees %q:\n%s", last, part, told.String())
+			}
+		}
+		if last == "" && (!strings.Contains(told.String(), "after") || !strings.Contains(told.String(), `"stdout":"s3cr3t-ca"`)) {
+			t.Errorf("what is no secret is missing:\n%s", told.String())
+		}
+	}
+}
+
+func TestFailureIsMaskedForOutsideClients(t *testing.T) {
+	const canary = "s3cr3t-canary-value"
+	w := newWebWith(t, map[string]string{"PW": canary})
+	if err := w.link.Start(t.Context(), wire.Start{Agent: "exec", Command: []string{"/no/such/" + canary}}); err != nil {
+		t.Fatal(err)
+	}
+	w.follow(w.link, &record{})
+	resp := w.open("GET", "/events", w.token(nil), "", "")
+	defer func() { _ = resp.Body.Close() }()
+	if _, data := nextData(t, bufio.NewReader(resp.Body)); strings.Contains(data, canary) || !strings.Contains(data, "/no/such/") {
+		t.Errorf("got %s", data)
+	}
+	call := `{"jsonrpc":"2.0","id":1,"method":"` + canary + `"}`
+	if status, body := w.do("POST", "/command", w.token(nil), call); strings.Contains(body, canary) {
+		t.Error(status, body)
 	}
 }

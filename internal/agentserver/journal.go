@@ -116,6 +116,16 @@ func (j *journal) state() (last uint64, clean bool) {
 	return j.last, j.acked == len(j.frames)
 }
 
+// first returns the number of the oldest frame that is still here, or of the next one.
+func (j *journal) first() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.frames) > 0 {
+		return j.frames[0].Seq
+	}
+	return j.last + 1
+}
+
 // flushed blocks until everything has been acknowledged or ctx ends, and reports
 // which.
 func (j *journal) flushed(ctx context.Context) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/Insights/insightscli/internal/agentserver/proc"
 	"github.com/Insights/insightscli/internal/link"
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/secret"
 )
 
 const (
@@ -49,6 +50,7 @@ type Server struct {
 	self      []string
 	env       []string
 	log       *slog.Logger
+	mask      func() *secret.Masker // of what others than the host are shown
 	journal   *journal
 	session   *session
 	link      *link.Server
@@ -83,11 +85,12 @@ func New(c Config) *Server {
 		keep = min(recentEvents, limit/8)
 	}
 	s := &Server{
-		boot: c.Boot, starter: c.Starter, self: c.Self, env: environ(c.Boot), log: c.Log,
+		boot: c.Boot, starter: c.Starter, self: c.Self, env: environ(c.Boot), log: c.Log, mask: newMask(c.Boot),
 		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}), killed: make(chan struct{}),
 	}
 	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, journal: s.journal}
 	s.session = newSession(host, c.Drivers)
+	s.session.masked = func(text string) string { return s.mask().MaskString(text) }
 	s.http = newSurface(s)
 	s.link = link.NewServer(c.Boot, map[string]link.Handler{
 		wire.ServiceRPC:     s.serveRPC,

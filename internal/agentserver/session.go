@@ -70,7 +70,8 @@ type turn struct {
 
 func newSession(host *Host, drivers map[string]NewDriver) *session {
 	return &session{
-		host: host, drivers: drivers, log: host.Log, journal: host.journal,
+		masked: func(text string) string { return text },
+		host:   host, drivers: drivers, log: host.Log, journal: host.journal,
 		readiness: starting, phase: wire.PhaseWaiting, inbox: newInbox(),
 	}
 }

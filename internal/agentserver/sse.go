@@ -30,7 +30,9 @@ func (h *surface) events(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	ctx, cancel := h.reader.take(r.Context())
 	defer cancel()
-	out := &eventWriter{w: w, control: http.NewResponseController(w)}
+	out := &eventWriter{w: w, control: http.NewResponseController(w), seen: seen}
+	out.mask = newOutputMask(h.server.mask(), h.server.journal.first())
+	seen = 0 // the masks look at what came before, too
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
 	connected := false
@@ -81,6 +83,8 @@ type eventWriter struct {
 	control *http.ResponseController
 	buf     []byte
 	err     error
+	seen    uint64 // by the client, before
+	mask    *outputMask
 }
 
 func (e *eventWriter) write(b []byte) {
@@ -97,21 +101,55 @@ func (e *eventWriter) flush() {
 	}
 }
 
-// frame writes one frame as the stored line has it, with its number as the id.
+// frame writes one frame as the stored line has it, masked, with its number as the
+// id. Output that is held back, because it may be the beginning of a secret, comes
+// with the next frame.
 func (e *eventWriter) frame(f *wire.Frame) {
 	ev := task.Event{Seq: f.Seq, At: f.At, EventID: f.Seq}
 	switch f.Type {
-	case wire.FrameStdout:
-		ev.Kind, ev.Params = task.KindOutput, task.AppendOutput(nil, task.Stdout, f.Data, f.Continued)
-	case wire.FrameStderr:
-		ev.Kind, ev.Params = task.KindOutput, task.AppendOutput(nil, task.Stderr, f.Data, f.Continued)
+	case wire.FrameStdout, wire.FrameStderr:
+		text := e.mask.output(f)
+		if len(text) == 0 {
+			return
+		}
+		ev.Kind, ev.Params = task.KindOutput, task.AppendOutput(nil, streamName(f.Type), text, f.Continued || e.mask.holds(f.Type))
 	case wire.FrameDone:
-		ev.Method, ev.Params = doneEvent(f.Data)
+		e.held(f)
+		var params json.RawMessage
+		ev.Method, params = doneEvent(f.Data)
+		ev.Params = e.mask.mask.MaskJSON(params)
 	default:
-		ev.Method, ev.Params = f.Method, f.Data
+		ev.Method, ev.Params = f.Method, e.mask.mask.MaskJSON(f.Data)
+	}
+	e.event(f.Seq, ev)
+}
+
+// held writes what the masks hold back when no more output can come.
+func (e *eventWriter) held(done *wire.Frame) {
+	for _, t := range []wire.FrameType{wire.FrameStdout, wire.FrameStderr} {
+		if text := e.mask.rest(t); len(text) > 0 {
+			e.event(done.Seq, task.Event{
+				Seq: done.Seq, At: done.At, EventID: done.Seq,
+				Kind: task.KindOutput, Params: task.AppendOutput(nil, streamName(t), text, false),
+			})
+		}
+	}
+}
+
+func streamName(t wire.FrameType) task.Stream {
+	if t == wire.FrameStderr {
+		return task.Stderr
+	}
+	return task.Stdout
+}
+
+// event writes one event unless the client has it.
+func (e *eventWriter) event(seq uint64, ev task.Event) {
+	if seq <= e.seen {
+		return
 	}
 	e.buf = append(e.buf[:0], "id: "...)
-	e.buf = strconv.AppendUint(e.buf, f.Seq, 10)
+	e.buf = strconv.AppendUint(e.buf, seq, 10)
 	e.buf = append(e.buf, "\ndata: "...)
 	e.buf = ev.AppendLine(e.buf) // one line, and its line end
 	e.buf = append(e.buf, '\n')

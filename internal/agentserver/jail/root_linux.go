@@ -64,7 +64,7 @@ func (b *rootBuilder) base() error {
 		return step(plan.StepTmpfs, pathError("make slave", "/", err))
 	}
 	const at = "/tmp" // any directory that exists; what the host has in it stays reachable
-	size := "50%" // of the machine's memory
+	size := "50%"     // of the machine's memory
 	if b.ScratchMiB > 0 {
 		size = strconv.FormatInt(b.ScratchMiB, 10) + "m"
 	}
