@@ -34,6 +34,10 @@ func keepDescriptors() {
 
 func initialise() (*Jail, error) {
 	unix.Umask(0)
+	files, err := boundFiles()
+	if err != nil {
+		return nil, err
+	}
 	job, err := readJob(os.NewFile(plan.JobFD, "job"))
 	if err != nil {
 		return nil, step(plan.StepJob, err)
@@ -43,7 +47,23 @@ func initialise() (*Jail, error) {
 		return nil, err
 	}
 	unix.Umask(0o022)
-	return finish(job)
+	return finish(job, files)
+}
+
+// maxLog bounds every file that PID 1 itself writes to: its log on the host's disk,
+// which a panic or an engine's bug could fill, and its own log inside.
+const maxLog = 1 << 20
+
+// boundFiles sets the bound, keeps the memory of PID 1 out of core files, and returns
+// the former bound, for the agent.
+func boundFiles() (unix.Rlimit, error) {
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+		return old, os.NewSyscallError("getrlimit", err)
+	}
+	bound := unix.Rlimit{Cur: min(old.Cur, maxLog), Max: old.Max}
+	err := errors.Join(unix.Setrlimit(unix.RLIMIT_FSIZE, &bound), unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
+	return old, os.NewSyscallError("setrlimit", err)
 }
 
 // readJob reads the job and makes sure that no later process inherits the pipe. An
@@ -63,8 +83,11 @@ func readJob(pipe *os.File) (plan.Job, error) {
 	return job, json.Unmarshal(data, &job)
 }
 
-func finish(job plan.Job) (*Jail, error) {
-	j := &Jail{walls: walls{uid: job.Plan.UID, gid: job.Plan.GID, nproc: job.Plan.NProc, oneUID: job.Plan.OneUID, staged: true}}
+func finish(job plan.Job, files unix.Rlimit) (*Jail, error) {
+	j := &Jail{walls: walls{
+		uid: job.Plan.UID, gid: job.Plan.GID, nproc: job.Plan.NProc, files: files,
+		oneUID: job.Plan.OneUID, staged: true,
+	}}
 	if err := json.Unmarshal(job.Boot, &j.Boot); err != nil {
 		return nil, step(plan.StepJob, err)
 	}

@@ -37,7 +37,7 @@ type stage struct {
 	uid, gid uintptr
 	caps     unix.CapUserHeader
 	none     [2]unix.CapUserData
-	limits   [3]stageLimit
+	limits   [4]stageLimit
 	code     []byte
 	filter   unix.SockFprog
 }
@@ -81,7 +81,7 @@ func newStage(w walls, spec proc.Spec) (*stage, error) {
 			return nil, err
 		}
 	}
-	if err := s.setLimits(w.nproc); err != nil {
+	if err := s.setLimits(w); err != nil {
 		return nil, err
 	}
 	s.code = []byte(seccomp.Program()) // aligned, as a string constant need not be
@@ -92,8 +92,10 @@ func newStage(w walls, spec proc.Spec) (*stage, error) {
 	return s, nil
 }
 
-// setLimits lowers limits; what is lower already stays.
-func (s *stage) setLimits(nproc uint64) error {
+// setLimits lowers limits, but for that of PID 1's own files; what is lower already
+// stays.
+func (s *stage) setLimits(w walls) error {
+	nproc := w.nproc
 	wanted := [3]struct {
 		resource   int
 		soft, hard uint64
@@ -113,6 +115,7 @@ func (s *stage) setLimits(nproc uint64) error {
 		}
 		s.limits[i] = l
 	}
+	s.limits[3] = stageLimit{resource: unix.RLIMIT_FSIZE, value: w.files}
 	return nil
 }
 

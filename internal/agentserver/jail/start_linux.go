@@ -21,8 +21,9 @@ import (
 type walls struct {
 	uid, gid int
 	nproc    uint64
-	oneUID   bool // PID 1 has the agent's uid
-	staged   bool // second user namespace and stage; else a container engine's own
+	files    unix.Rlimit // RLIMIT_FSIZE of the agent; PID 1 has a lower one
+	oneUID   bool        // PID 1 has the agent's uid
+	staged   bool        // second user namespace and stage; else a container engine's own
 }
 
 // Starter returns the Starter of the agent's processes. It is the only one that may

@@ -111,3 +111,20 @@ test -e /etc/ssl/certs || true
 test -L /dev/fd; test -e /proc/self/fd/0
 printf '#!/bin/sh\necho ran' >/tmp/run.sh; chmod +x /tmp/run.sh; test "$(/tmp/run.sh)" = ran`)
 }
+
+// TestInitWritesBoundedFiles: PID 1's log on the host's disk has a bound that the
+// kernel keeps, and the agent's files have none of ours.
+func TestInitWritesBoundedFiles(t *testing.T) {
+	b := newBox(t, nil)
+	limits, err := os.ReadFile("/proc/" + strconv.Itoa(b.pid1(t)) + "/limits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"Max file size": "1048576", "Max core file size": "0"} {
+		_, line, _ := strings.Cut(string(limits), name)
+		if f := strings.Fields(line); len(f) == 0 || f[0] != want {
+			t.Errorf("%s of PID 1 in\n%s", name, limits)
+		}
+	}
+	b.sh(t, "head -c 3m /dev/zero >/tmp/big && test $(stat -c %s /tmp/big) = 3145728")
+}
