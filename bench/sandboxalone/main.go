@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command sandboxalone makes one sandbox of the provider local, runs `true` in it and
 // removes it, with nothing else around: no settings, no journal, no events. It is
 // what the benchmark compares with bwrap.
