@@ -303,8 +303,8 @@ func (s *server) handlers() map[string]owner.Handler {
 		},
 		OpStop: func(_ context.Context, _ owner.Request, conn net.Conn) error {
 			if !s.leave(false) {
-				return errs.New("background.Stop", errs.Conflict, "insightscli ps",
-					"%d runs are going on; cancel them first", len(s.status().Runs))
+				return errs.New("background.Stop", errs.Conflict, "wait for them, or end them: insightscli stop --cancel",
+					"runs are going on: %d", len(s.status().Runs))
 			}
 			// Answered first: the end closes the connection.
 			_, err := conn.Write(nil)

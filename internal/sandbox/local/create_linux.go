@@ -23,7 +23,7 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	const op = "local.Create"
 	id, err := identityOf(spec)
 	if err != nil {
-		return nil, errs.New(op, errs.Config, "", "%w", err)
+		return nil, refuseIdentity(op, err)
 	}
 	if err := p.removeOlder(ctx, spec); err != nil {
 		return nil, errs.New(op, errs.Incomplete, "", "remove the sandbox before: %w", err)

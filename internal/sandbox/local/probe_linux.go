@@ -24,7 +24,7 @@ func (p *Provider) Probe(ctx context.Context, agentServer string) error {
 	}
 	id, err := identityOf(spec)
 	if err != nil {
-		return errs.New(op, errs.Unavailable, "use --provider=docker", "%s: %w", cannot, err)
+		return refuseIdentity(op, err)
 	}
 	if err := probe(ctx, agentServer, id); err != nil {
 		if ctxErr := ctx.Err(); ctxErr != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/Insights/insightscli/internal/agentserver/jail/plan"
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
@@ -50,6 +51,14 @@ func identityOf(spec sandbox.Spec) (identity, error) {
 	return id, err
 }
 
+// refuseIdentity tells a machine that has no ids for a sandbox from a wrong Spec.
+func refuseIdentity(op string, err error) error {
+	if errs.KindOf(err) == errs.Unavailable {
+		return errs.New(op, errs.Unavailable, errs.HintOf(err), "%s: %w", cannot, err)
+	}
+	return errs.New(op, errs.Config, "", "%w", err)
+}
+
 func same(id, size int) []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: size}}
 }
@@ -79,7 +88,8 @@ func fullMap(file string, agent int) ([]syscall.SysProcIDMap, error) {
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("the agent's id %d does not exist in this user namespace (%s)", agent, file)
+		return nil, errs.New("local.Create", errs.Unavailable, "map more ids into this container, or name mapped ones with SUDO_UID and SUDO_GID, or use --provider=docker",
+			"the agent's id %d does not exist in this user namespace (%s)", agent, file)
 	}
 	return maps, nil
 }
