@@ -97,7 +97,7 @@ func runExec(ctx context.Context, o *execOptions) error {
 	}
 	if err != nil {
 		// It was not started: said in our words, with the code a shell gives.
-		o.app.printError(errorObject{Message: oneLine(err.Error())})
+		o.app.printError(errorObject{Message: oneLine(err.Error()), Hint: "see what there is: insightscli exec " + rec.Spec.Run.Short() + " -- ls"})
 	}
 	return exitWith(code)
 }

@@ -94,6 +94,7 @@ either way. If the reader of the output goes away, the run is ended too.` +
 	}
 	cmd.DisableFlagsInUseLine = true
 	o.addFlags(cmd.Flags())
+	completeValues(cmd)
 	return cmd
 }
 

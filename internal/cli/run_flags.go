@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/Insights/insightscli/internal/config"
@@ -19,6 +20,24 @@ const maxTitle = 255
 // addFlags binds the flags of `run`. Those that override a setting are only
 // declared: givenSettings hands them to the configuration, which knows their types
 // and defaults.
+// completeValues has the shell propose the values of those flags that have few.
+func completeValues(cmd *cobra.Command) {
+	for flag, values := range map[string][]string{
+		"agent": {agentExec}, "mode": {string(task.ModeBackground)},
+		"provider":       {config.ProviderDocker, config.ProviderLocal},
+		"network":        {string(task.NetworkFull), string(task.NetworkLink)},
+		"scopes":         {"full", "read_only"},
+		"template":       {"default_base"},
+		"tools":          {"auto", "none"},
+		"origin-product": originProducts(),
+	} {
+		// It fails only for a flag that does not exist, which the test of completion sees.
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	_ = cmd.MarkFlagDirname("repo")    // as above
+	_ = cmd.MarkFlagFilename("schema") // as above
+}
+
 func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.StringVar(&o.agent, "agent", "", "`AGENT` that works: exec (the default with -- COMMAND), claude, codex or acp:CMD")
