@@ -3,14 +3,13 @@ package secret
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// foldForm is where a text names a secret in place of its value. No argument,
-// variable or prompt can hold a NUL of its own.
-var foldForm = regexp.MustCompile("\x00([^\x00]*)\x00")
+// A folded text names a secret between two of mark, in place of its value. No
+// argument, variable or prompt can hold a NUL of its own.
+const mark = "\x00"
 
 // Fold puts names in place of the values that stand in text, so that the text can be
 // recorded: a command that the user's shell has put a secret into, say. Values that
@@ -23,7 +22,7 @@ func Fold(text string, values map[string]String) string {
 	pairs := make([]string, 0, 2*len(names))
 	for _, name := range names {
 		if v := values[name].Reveal(); len(strings.TrimSpace(v)) >= minLength {
-			pairs = append(pairs, v, "\x00"+name+"\x00")
+			pairs = append(pairs, v, mark+name+mark)
 		}
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
@@ -31,8 +30,27 @@ func Fold(text string, values map[string]String) string {
 
 // Unfold puts the values back.
 func Unfold(text string, values map[string]String) string {
-	return foldForm.ReplaceAllStringFunc(text, func(ref string) string { return values[strings.Trim(ref, "\x00")].Reveal() })
+	return replaceNames(text, func(name string) string { return values[name].Reveal() })
 }
 
 // ShowFolded is a folded text for people.
-func ShowFolded(text string) string { return foldForm.ReplaceAllLiteralString(text, Hidden) }
+func ShowFolded(text string) string {
+	return replaceNames(text, func(string) string { return Hidden })
+}
+
+// replaceNames puts what by says in the place of every name in a folded text. It does
+// without package regexp, which would be part of every start of the agent server.
+func replaceNames(text string, by func(name string) string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, mark)
+		name, after, closed := strings.Cut(rest, mark)
+		if !found || !closed {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(before)
+		b.WriteString(by(name))
+		text = after
+	}
+}
