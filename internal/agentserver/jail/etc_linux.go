@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -39,7 +38,7 @@ func (b *rootBuilder) etc() error {
 		}
 	}
 	for name, text := range ownFiles(b.Hostname, b.Home, b.UID, b.GID) {
-		if err := os.WriteFile(newRoot+"/etc/"+name, []byte(text), 0o644); err != nil {
+		if err := writeCopy(newRoot+"/etc/"+name, []byte(text), 0o644); err != nil {
 			return step(plan.StepFiles, err)
 		}
 	}
@@ -67,19 +66,32 @@ func (b *rootBuilder) etcEntry(name string) error {
 		return nil
 	}
 	if !info.Mode().IsRegular() || info.Size() > copyLimit {
-		return b.show(path)
+		return b.showAs(path, info)
 	}
-	data, err := os.ReadFile(oldRoot + path)
+	data, err := readSmall(oldRoot + path)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // nobody's to read, so not the agent's either
 		return nil
 	case err != nil:
 		return step(plan.StepFiles, err)
 	}
-	if err := mkdir(filepath.Dir(newRoot + path)); err != nil {
-		return step(plan.StepFiles, err)
+	target := newRoot + path
+	return step(plan.StepFiles, within(target, func() error { return writeCopy(target, data, info.Mode().Perm()) }))
+}
+
+// readSmall reads a file of at most copyLimit bytes in few system calls.
+func readSmall(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, pathError("open", path, err)
 	}
-	return step(plan.StepFiles, writeCopy(newRoot+path, data, info.Mode().Perm()))
+	defer unix.Close(fd)
+	data := make([]byte, copyLimit+1)
+	n, err := unix.Read(fd, data)
+	if err != nil {
+		return nil, pathError("read", path, err)
+	}
+	return data[:n], nil
 }
 
 // writeCopy writes a new file in few system calls: two dozen of them are on the way
@@ -89,6 +101,8 @@ func writeCopy(path string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return pathError("create", path, err)
 	}
-	_, err = unix.Write(fd, data)
+	if len(data) > 0 {
+		_, err = unix.Write(fd, data)
+	}
 	return errors.Join(pathError("write", path, err), unix.Close(fd))
 }

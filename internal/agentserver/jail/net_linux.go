@@ -3,7 +3,6 @@ package jail
 import (
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"net/netip"
 	"os"
 
@@ -37,19 +36,22 @@ func network(sys string) error {
 	return nil
 }
 
-// setSysctl writes a value unless it is there already. A kernel without the
-// setting (no IPv6) is fine.
+// setSysctl writes a value. A kernel without the setting (no IPv6) is fine.
 func setSysctl(path, value string) error {
-	old, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || (err == nil && string(old) == value+"\n") {
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = unix.Write(fd, []byte(value))
+		err = errors.Join(err, unix.Close(fd))
 	}
-	_, err = f.WriteString(value)
-	return errors.Join(err, f.Close())
+	if err != nil {
+		if old, readErr := os.ReadFile(path); readErr == nil && string(old) == value+"\n" {
+			return nil // read-only, as in a container, and as it must be
+		}
+	}
+	return pathError("write", path, err)
 }
 
 func loopbackUp() error {

@@ -90,7 +90,7 @@ func (b *rootBuilder) system() error {
 	if err := mkdir(newRoot + "/usr"); err != nil {
 		return step(plan.StepFiles, err)
 	}
-	if err := b.bind("/usr", "/usr"); err != nil {
+	if err := b.bindSystem("/usr"); err != nil {
 		return step(plan.StepBind, err)
 	}
 	for _, name := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
@@ -120,24 +120,44 @@ func (b *rootBuilder) show(path string) error {
 	if err != nil {
 		return nil
 	}
+	return b.showAs(path, info)
+}
+
+// showAs is show for a path that has been looked at.
+func (b *rootBuilder) showAs(path string, info fs.FileInfo) error {
 	target := newRoot + path
-	if err := mkdir(filepath.Dir(target)); err != nil {
-		return step(plan.StepFiles, err)
-	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, err := os.Readlink(oldRoot + path)
 		if err == nil {
-			err = os.Symlink(to, target)
+			err = within(target, func() error { return os.Symlink(to, target) })
 		}
 		return step(plan.StepFiles, err)
-	case info.IsDir(), info.Mode().IsRegular():
-		if err := mountPoint(oldRoot+path, target); err != nil {
+	case info.IsDir():
+		if err := within(target, func() error { return unix.Mkdir(target, 0o755) }); err != nil {
+			return step(plan.StepFiles, pathError("mkdir", path, err))
+		}
+	case info.Mode().IsRegular():
+		if err := within(target, func() error { return writeCopy(target, nil, 0o644) }); err != nil {
 			return step(plan.StepFiles, err)
 		}
-		return step(plan.StepBind, b.bind(path, path))
+	default:
+		return nil
 	}
-	return nil
+	return step(plan.StepBind, b.bindSystem(path))
+}
+
+// within makes something at target, and the directories that it lies in only where
+// they are missing: most are not, and each look costs a system call.
+func within(target string, make func() error) error {
+	err := make()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := mkdir(filepath.Dir(target)); err != nil {
+		return err
+	}
+	return make()
 }
 
 // writableDirs are the directories inside that are mounted after the root has been

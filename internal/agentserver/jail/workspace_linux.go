@@ -85,12 +85,20 @@ func (b *rootBuilder) mount(m plan.Mount) error {
 
 // bind shows the host's source at target inside.
 func (b *rootBuilder) bind(source, target string) error {
-	if err := bindExact(source, newRoot+target); err != nil {
+	return b.keep(target, bindExact(source, newRoot+target))
+}
+
+// bindSystem is bind for what only root can change.
+func (b *rootBuilder) bindSystem(path string) error { return b.keep(path, bind(path, newRoot+path)) }
+
+// keep notes where something of the host has been mounted.
+func (b *rootBuilder) keep(target string, err error) error {
+	if err != nil {
 		return err
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.made = append(b.made, target)
-	b.mu.Unlock()
 	return nil
 }
 
