@@ -14,7 +14,13 @@ const bridgeBuffer = 256 << 10
 // bridge carries standard input and output to and from PID 1's socket: the transport
 // where the socket's directory cannot be shared with the host. It proves nothing to
 // anybody; the handshake is between the two ends.
-func bridge(ctx context.Context, p Process, _ []string) int { return bridgeTo(ctx, p, wire.LinkDir) }
+func bridge(ctx context.Context, p Process, _ []string) int {
+	if err := seclude(); err != nil {
+		say(p.Stderr, "link: %v", err)
+		return 1
+	}
+	return bridgeTo(ctx, p, wire.LinkDir)
+}
 
 func bridgeTo(ctx context.Context, p Process, dir string) int {
 	wait, cancel := context.WithTimeout(ctx, awaitTime)

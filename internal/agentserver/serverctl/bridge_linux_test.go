@@ -4,6 +4,8 @@ import (
 	"io"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/Insights/insightscli/internal/link"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
@@ -57,5 +59,17 @@ func TestBridgeEndsWithPID1(t *testing.T) {
 	code := bridgeTo(t.Context(), p.Process, dir)
 	if out, _ := p.output(); code != 0 || out != "bye" {
 		t.Errorf("%d, %q", code, out)
+	}
+}
+
+// TestSecludedProcessCannotBeRead: an agent of the same uid must not get at what the
+// bridge carries. The kernel shows it by giving the process's files to root.
+func TestSecludedProcessCannotBeRead(t *testing.T) {
+	if err := seclude(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) })
+	if on, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || on != 0 {
+		t.Errorf("dumpable: %d, %v", on, err)
 	}
 }

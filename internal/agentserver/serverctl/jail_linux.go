@@ -1,12 +1,16 @@
 package serverctl
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/Insights/insightscli/internal/agentserver"
 	"github.com/Insights/insightscli/internal/agentserver/jail"
@@ -77,4 +81,21 @@ func newReaper() *proc.Reaper {
 		return proc.NewInit()
 	}
 	return proc.NewReaper()
+}
+
+// seclude keeps processes of the same uid, the agent's among them, from tracing this
+// one, reading its memory or taking its descriptors: what it carries is the host's. One
+// that was quicker is seen.
+func seclude() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(status, []byte("\nTracerPid:\t0\n")) {
+		return errors.New("this process is being traced")
+	}
+	return nil
 }

@@ -193,7 +193,8 @@ func writeFiles(w io.Writer, pl *plan) error {
 	}
 	dir := tar.Header{Typeflag: tar.TypeDir, Name: wire.LinkDir[1:] + "/", Mode: 0o700, Uid: pl.spec.AgentUID, Gid: pl.spec.AgentGID}
 	boot := tar.Header{Typeflag: tar.TypeReg, Name: dir.Name + wire.BootName, Mode: 0o600, Uid: dir.Uid, Gid: dir.Gid, Size: int64(len(pl.boot))}
-	program := tar.Header{Typeflag: tar.TypeReg, Name: wire.ServerPath[1:], Mode: 0o755, Size: info.Size()}
+	// Not readable for the agent: so nobody may trace what it runs of it, from the start.
+	program := tar.Header{Typeflag: tar.TypeReg, Name: wire.ServerPath[1:], Mode: 0o711, Size: info.Size()}
 	if err := tw.WriteHeader(&dir); err != nil {
 		return err
 	}
