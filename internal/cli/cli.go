@@ -93,11 +93,12 @@ func (a *app) sayStopping(ctx context.Context) {
 	}
 }
 
-// causeOf replaces "context canceled" by why it was cancelled.
+// causeOf replaces "context canceled", and what a command made of the cause, by why
+// it was cancelled: a server that was not waited for is not one that does not answer.
 func (a *app) causeOf(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
-	if err == nil || cause == nil || !errors.Is(err, context.Canceled) {
-		return err
+	if err != nil && cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
+		return cause
 	}
-	return cause
+	return err
 }

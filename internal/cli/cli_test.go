@@ -191,6 +191,21 @@ func TestFirstSignalIsPassedOn(t *testing.T) {
 	}
 }
 
+// What a command says of the wait that a signal has ended is not its end.
+func TestSignalIsNotTakenForAnAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	streams, _, _, stderr := term.Test()
+	a := fakeApp(Process{Streams: streams, Args: []string{"run", "--repo", "a/b", "--", "x"}, Dir: t.TempDir()}, nil)
+	a.wiring.resolveRepo = func(ctx context.Context, _ config.Config, r task.Repo) (task.Repo, []string, error) {
+		cancel(signalCause(os.Interrupt))
+		<-ctx.Done()
+		return r, nil, errs.New("x", errs.Unavailable, "check the network", "a/b did not answer: %w", context.Cause(ctx))
+	}
+	if code := a.main(ctx); code != 130 || stderr.String() != "" {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
 // A command that hears neither signal must not keep the process: three seconds
 // after the second one it ends.
 func TestSecondSignalEndsAnyCommand(t *testing.T) {
