@@ -25,8 +25,10 @@ func TestUnheldLimitsAreTold(t *testing.T) {
 		"a provider whose limits always hold": {plainBox{}, ""},
 		"all hold":                            {limitedBox{}, ""},
 		"memory does not":                     {limitedBox{unheld: []sandbox.Limit{sandbox.LimitMemory}}, "--memory cannot"},
-		"neither does": {limitedBox{unheld: []sandbox.Limit{sandbox.LimitMemory, sandbox.LimitCPUs}},
-			"--memory and --cpus cannot"},
+		"neither does": {
+			limitedBox{unheld: []sandbox.Limit{sandbox.LimitMemory, sandbox.LimitCPUs}},
+			"--memory and --cpus cannot",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := unheld(tt.box)

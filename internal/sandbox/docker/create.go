@@ -145,7 +145,7 @@ func (p *Provider) try(ctx context.Context, pl *plan) (_ *Sandbox, err error) {
 	} else if err := p.engine.copyIn(ctx, id, pl); err != nil {
 		return nil, err
 	}
-	if err := p.start(ctx, id, pl); err != nil {
+	if err := p.start(ctx, id); err != nil {
 		return nil, err
 	}
 	return box, nil
@@ -221,7 +221,7 @@ func (e *engine) createContainer(ctx context.Context, pl *plan) (sandbox.ID, err
 	return sandbox.ID(made.ID), err
 }
 
-func (p *Provider) start(ctx context.Context, id sandbox.ID, pl *plan) error {
+func (p *Provider) start(ctx context.Context, id sandbox.ID) error {
 	api, err := p.engine.connect(ctx)
 	if err != nil {
 		return err

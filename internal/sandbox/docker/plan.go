@@ -273,8 +273,10 @@ func (pl *plan) mounts() []mount.Mount {
 	}
 	for i, m := range pl.spec.Mounts {
 		if m.Kind == sandbox.MountOverlay {
-			list = append(list, mount.Mount{Type: mount.TypeVolume, Source: overlayName(pl.run, i), Target: m.Target, ReadOnly: m.ReadOnly,
-				VolumeOptions: &mount.VolumeOptions{NoCopy: true}})
+			list = append(list, mount.Mount{
+				Type: mount.TypeVolume, Source: overlayName(pl.run, i), Target: m.Target, ReadOnly: m.ReadOnly,
+				VolumeOptions: &mount.VolumeOptions{NoCopy: true},
+			})
 			continue
 		}
 		list = append(list, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})

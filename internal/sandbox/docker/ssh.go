@@ -66,7 +66,7 @@ func dialCommand(program string, args ...string) (_ net.Conn, err error) {
 	if err != nil {
 		return nil, errors.Join(err, childIn.Close(), out.Close())
 	}
-	c := &commandConn{in: in, out: out, cmd: exec.Command(program, args...)}
+	c := &commandConn{in: in, out: out, cmd: exec.Command(program, args...)} //nolint:noctx // it lives as long as the connection
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = childIn, childOut, &c.stderr
 	c.ended = sync.OnceValue(c.cmd.Wait)
 	err = c.cmd.Start()
@@ -92,8 +92,7 @@ func (c *commandConn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if waitErr := c.ended(); waitErr != nil {
-		// Not wrapped: what the process said is the cause, its exit code is not.
-		return 0, fmt.Errorf("ssh: %v: %s", waitErr, lastLines(c.stderr.String()))
+		return 0, fmt.Errorf("ssh: %v: %s", waitErr, lastLines(c.stderr.String())) //nolint:errorlint // what it said is the cause, its exit code is not
 	}
 	return 0, io.EOF
 }

@@ -119,7 +119,8 @@ func symlinkedSocket(l *lab) {
 		return // there is no socket that both sides see
 	}
 	elsewhere := filepath.Join(l.T.TempDir(), "docker.sock")
-	ln, err := net.Listen("unix", elsewhere)
+	var lc net.ListenConfig
+	ln, err := lc.Listen(l.Context(), "unix", elsewhere)
 	if err != nil {
 		l.Fatal(err)
 	}
