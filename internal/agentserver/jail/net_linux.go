@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -52,6 +54,24 @@ func setSysctl(path, value string) error {
 		}
 	}
 	return pathError("write", path, err)
+}
+
+// shareInotify leaves the half of the user's inotify instances and watches to the host:
+// the kernel counts those of the sandbox as the user's, and an agent that took all
+// would stop the editors and file managers outside. The setting is that of this user
+// namespace, in which all of the agent's lie. Where it cannot be written the agent
+// goes without a bound of its own.
+func shareInotify(sys string) error {
+	for _, name := range []string{"instances", "watches"} {
+		data, err := os.ReadFile(sys + "/fs/inotify/max_user_" + name)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && n > 1 {
+			_ = setSysctl(sys+"/user/max_inotify_"+name, strconv.Itoa(n/2))
+		}
+	}
+	return nil
 }
 
 func loopbackUp() error {

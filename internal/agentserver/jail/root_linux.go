@@ -42,7 +42,7 @@ func (b *rootBuilder) build() error {
 func (b *rootBuilder) parts() error {
 	parts := []func() error{func() error { return network(oldRoot + "/proc/sys") }, b.system}
 	if !b.Probe {
-		parts = append(parts, b.etc)
+		parts = append(parts, b.etc, func() error { return shareInotify(oldRoot + "/proc/sys") })
 	}
 	failed := make([]error, len(parts))
 	var all sync.WaitGroup

@@ -128,3 +128,22 @@ func TestInitWritesBoundedFiles(t *testing.T) {
 	}
 	b.sh(t, "head -c 3m /dev/zero >/tmp/big && test $(stat -c %s /tmp/big) = 3145728")
 }
+
+// TestSandboxLeavesInotifyToTheHost: the kernel counts an agent's inotify instances as
+// those of the host's user, whose editors must go on working.
+func TestSandboxLeavesInotifyToTheHost(t *testing.T) {
+	data, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := attemptsOf(os.Getenv(serverEnv))
+	b := newBox(t, func(s *sandbox.Spec) { s.ToolDirs = []string{filepath.Dir(program)} })
+	got, err := strconv.Atoi(b.sh(t, program+" inotify"))
+	if err != nil || got > all/2 {
+		t.Errorf("the agent takes %d of the user's %d, %v", got, all, err)
+	}
+}

@@ -96,7 +96,9 @@ func fullMap(file string, agent int) ([]syscall.SysProcIDMap, error) {
 
 // initCaps is what PID 1 needs while it builds the sandbox; a uid that is not 0
 // would lose everything at exec without it.
-func initCaps() []uintptr { return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN} }
+func initCaps() []uintptr {
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE}
+}
 
 // clone is a started PID 1 that waits for its job.
 type clone struct {
