@@ -27,24 +27,86 @@ func etcPrefixed() []string { return []string{"ld.so.", "python3", "java"} }
 
 const etcSuffixed = "-release"
 
-// etcGuarded lists the files among them that carry credentials on some machines,
-// by the allowed name that brings them in.
-func etcGuarded() map[string]string {
-	return map[string]string{
-		"npmrc": "npmrc", "pip.conf": "pip.conf", "gitconfig": "gitconfig",
-		"maven": "maven/settings.xml", "gradle": "gradle/gradle.properties",
+// etcGuard returns the check of the files that carry credentials on some machines, by
+// the allowed name that brings them in: all files of a directory are checked, and one
+// that must not be shown keeps the name out. nil: there is nothing to check.
+func etcGuard(name string) func(data []byte) bool {
+	switch name {
+	case "npmrc", "pip.conf", "gitconfig", "maven", "gradle":
+		return carriesCredential
+	case "profile", "profile.d", "bash.bashrc", "bashrc", "skel":
+		return setsCredential
 	}
+	return nil
+}
+
+// setsCredential reports whether a shell's start-up file seems to set a variable to a
+// credential. Such a file may well speak of passwords.
+func setsCredential(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		line = bytes.ToLower(bytes.TrimSpace(line))
+		if bytes.HasPrefix(line, []byte("#")) {
+			continue
+		}
+		if hasUserinfo(line) {
+			return true
+		}
+		for {
+			before, after, found := bytes.Cut(line, []byte("="))
+			if !found {
+				break
+			}
+			name := before[bytes.LastIndexAny(before, " \t;")+1:]
+			value := bytes.TrimLeft(after, "\"'")
+			if namesCredential(name) && len(value) > 0 && !bytes.ContainsAny(value[:1], "$` \t;)\"'") {
+				return true
+			}
+			line = after
+		}
+	}
+	return false
+}
+
+func namesCredential(name []byte) bool {
+	for _, word := range []string{"token", "passw", "secret", "api_key", "apikey", "access_key", "private_key", "credential"} {
+		if bytes.Contains(name, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 // carriesCredential reports whether the content of a guarded file looks as if it
 // must not be shown to an agent. It errs on the side of leaving the file out.
 func carriesCredential(data []byte) bool {
-	data = bytes.ToLower(data)
+	data = bytes.ToLower(withoutComments(data))
 	for _, word := range []string{"_auth", "token", "passw", "secret", "extraheader"} {
 		if bytes.Contains(data, []byte(word)) {
 			return true
 		}
 	}
+	return hasUserinfo(data)
+}
+
+// withoutComments returns data less what lies in comments of XML: the settings that
+// Maven comes with explain passwords there.
+func withoutComments(data []byte) []byte {
+	var kept []byte
+	for {
+		before, rest, found := bytes.Cut(data, []byte("<!--"))
+		kept = append(kept, before...)
+		if !found {
+			return kept
+		}
+		_, data, found = bytes.Cut(rest, []byte("-->"))
+		if !found {
+			return append(kept, rest...) // no comment after all
+		}
+	}
+}
+
+// hasUserinfo reports whether there is a URL with a user in it.
+func hasUserinfo(data []byte) bool {
 	for rest := data; ; {
 		_, after, found := bytes.Cut(rest, []byte("://"))
 		if !found {

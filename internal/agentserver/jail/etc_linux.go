@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -28,9 +29,8 @@ func (b *rootBuilder) etc() error {
 	if err = errors.Join(err, dir.Close()); err != nil {
 		return step(plan.StepFiles, err)
 	}
-	guarded := etcGuarded()
 	for _, name := range etcSelect(found) {
-		if g, ok := guarded[name]; ok && hidesCredential(oldRoot+"/etc/"+g) {
+		if guard := etcGuard(name); guard != nil && hidesCredential(oldRoot+"/etc/"+name, guard) {
 			continue
 		}
 		if err := b.etcEntry(name); err != nil {
@@ -45,18 +45,31 @@ func (b *rootBuilder) etc() error {
 	return step(plan.StepFiles, os.Symlink("/proc/mounts", newRoot+"/etc/mtab"))
 }
 
-// hidesCredential reports whether the file must not be shown; one that cannot be
-// read is no danger, and one that is too large to look through is left out.
-func hidesCredential(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		return false
-	}
-	if info.Size() > copyLimit {
-		return true
-	}
-	data, err := os.ReadFile(path)
-	return err == nil && carriesCredential(data)
+// hidesCredential reports whether the file, or one in the directory, must not be shown;
+// one that cannot be read is no danger, and one that is too large to look through, or
+// too many, are left out.
+func hidesCredential(path string, guard func(data []byte) bool) bool {
+	const most = 200
+	files := 0
+	errHidden := errors.New("hidden")
+	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // what cannot be read by us cannot be by the agent
+		}
+		info, err := os.Stat(file) // also of a link: the agent would follow it
+		if err != nil || !info.Mode().IsRegular() {
+			return nil //nolint:nilerr // the same
+		}
+		if files++; files > most || info.Size() > copyLimit {
+			return errHidden
+		}
+		data, err := os.ReadFile(file)
+		if err == nil && guard(data) {
+			return errHidden
+		}
+		return nil
+	})
+	return err != nil
 }
 
 func (b *rootBuilder) etcEntry(name string) error {

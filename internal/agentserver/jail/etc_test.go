@@ -35,10 +35,32 @@ func TestCarriesCredential(t *testing.T) {
 		"[http]\n\textraHeader = Authorization: x":             true,
 		"<password>x</password>":                               true,
 		"[core]\n\tautocrlf = input\n":                         false,
+		"<s><!-- <password>x</password> --><proxies/></s>":     false,
+		"<s><!-- a --><password>x</password><!-- b --></s>":    true,
+		"<s><!-- <password>x</password></s>":                   true,
 		"://":                                                  false,
 		"":                                                     false,
 	} {
 		if got := carriesCredential([]byte(text)); got != want {
+			t.Errorf("%q: got %v", text, got)
+		}
+	}
+}
+
+func TestSetsCredential(t *testing.T) {
+	for text, want := range map[string]bool{
+		"export ARTIFACTORY_TOKEN=abc\n":                          true,
+		"  DB_PASSWORD='x'; export DB_PASSWORD":                   true,
+		"if true; then AWS_SECRET_ACCESS_KEY=\"x\"; fi":           true,
+		"export https_proxy=http://ann:pw@proxy.example:3128":     true,
+		"# ARTIFACTORY_TOKEN=abc":                                 false,
+		"export TOKEN=$(cat ~/.token)":                            false,
+		"export TOKEN=\"$OTHER\"\nSECRET=\n":                      false,
+		"PS1='\\u@\\h'; # asks for no password\nexport EDITOR=vi": false,
+		"export http_proxy=http://proxy.example:3128":             false,
+		"": false,
+	} {
+		if got := setsCredential([]byte(text)); got != want {
 			t.Errorf("%q: got %v", text, got)
 		}
 	}
