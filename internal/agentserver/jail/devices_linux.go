@@ -35,8 +35,11 @@ func (b *rootBuilder) devPoints() error {
 		}
 	}
 	links := [][2]string{
-		{"pts/ptmx", "/ptmx"}, {"/proc/self/fd", "/fd"},
-		{"/proc/self/fd/0", "/stdin"}, {"/proc/self/fd/1", "/stdout"}, {"/proc/self/fd/2", "/stderr"},
+		{"pts/ptmx", "/ptmx"},
+		{"/proc/self/fd", "/fd"},
+		{"/proc/self/fd/0", "/stdin"},
+		{"/proc/self/fd/1", "/stdout"},
+		{"/proc/self/fd/2", "/stderr"},
 	}
 	for _, l := range links {
 		if err == nil {
