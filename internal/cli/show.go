@@ -63,7 +63,7 @@ func runShow(ctx context.Context, o *showOptions) error {
 	case o.token:
 		return o.printToken(ctx, s, rec)
 	case o.spec:
-		return writeJSON(o.app.streams.Out, rec.Spec)
+		return writeJSON(o.app.streams.Out, shownSpec(rec.Spec))
 	case o.json:
 		return writeJSON(o.app.streams.Out, s.object(rec))
 	}
