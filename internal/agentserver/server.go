@@ -22,6 +22,8 @@ const (
 	flushTime = 5 * time.Second
 	// absentTime is how long it waits for a host that is not even listening.
 	absentTime = 500 * time.Millisecond
+	// orphanTime is between two looks for a host when a sandbox has had its time.
+	orphanTime = time.Minute
 	// recentEvents is how much of what the host has already is kept for outside
 	// clients that connect late.
 	recentEvents = 4 << 20
@@ -153,6 +155,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 	})
 	serving.Go(func() { s.http.serve(inner, public) })
+	serving.Go(func() { s.expire(inner) })
 
 	select {
 	case <-ctx.Done():
@@ -165,6 +168,30 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	hangUp()
 	serving.Wait()
 	return failed
+}
+
+// expire ends the agent when the sandbox has had its time and no host is there to end
+// the run: one whose runner died and that nobody adopts would work on for ever. The
+// journal stays, for a host that comes after all.
+func (s *Server) expire(ctx context.Context) {
+	if s.boot.Lifetime <= 0 {
+		return
+	}
+	t := time.NewTimer(s.boot.Lifetime)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		if host, _ := s.link.Host(); host == nil {
+			break
+		}
+		t.Reset(min(s.boot.Lifetime, orphanTime)) // the host has a clock of its own
+	}
+	s.log.Warn("the time of the sandbox is over and there is no host")
+	s.session.close(ctx)
 }
 
 // drain ends the agent and waits until the host has everything, bounded.

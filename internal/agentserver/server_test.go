@@ -373,3 +373,38 @@ func TestStopWithoutAHostEnds(t *testing.T) {
 		t.Fatal("the server does not end")
 	}
 }
+
+// TestAgentEndsWithoutAHost: a sandbox whose host never comes back does not work for
+// ever, and what it has to tell waits for whoever comes.
+func TestAgentEndsWithoutAHost(t *testing.T) {
+	s := newSandbox(t, func(b *wire.Boot) { b.Lifetime = 20 * time.Millisecond })
+	first := s.connect()
+	s.start(first, "echo begun; exec sleep 1000")
+	enough := errors.New("enough")
+	err := first.Follow(t.Context(), 0, func(f wire.Frame) error { return enough })
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	_ = first.Close()
+	<-first.Lost()
+	for over := false; !over; {
+		// Each look is a host too, so it does not stay.
+		c := s.connect()
+		h, err := c.Health(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		over = !h.Active
+		_ = c.Close()
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal("the agent works on")
+		}
+	}
+	r := &record{}
+	s.follow(s.connect(), r)
+	if r.stdout.String() != "begun\n" || r.outcome.StopReason != agentserver.StopCancelled {
+		t.Errorf("%q, %+v", r.stdout.String(), r.outcome)
+	}
+}

@@ -91,9 +91,9 @@ type Spec struct {
 	// ToolDirs are host directories bound read-only at the same path (`local`).
 	ToolDirs []string
 	// Lifetime bounds the sandbox where the provider can enforce it; 0 is none. Those
-	// on this machine cannot: there the runner's wall clock ends a run, and a sandbox
-	// whose runner died lives on until the next command that opens the state
-	// directory adopts its run, which has used up its time meanwhile.
+	// on this machine cannot: there the runner's wall clock ends a run. Without a
+	// runner PID 1 ends the agent after wire.Boot.Lifetime, and the sandbox waits, idle,
+	// for the next command that opens the state directory.
 	Lifetime time.Duration
 }
 

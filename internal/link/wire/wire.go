@@ -60,6 +60,8 @@ type Boot struct {
 	Network    string        `json:"network"`     // task.Network
 	HostGrace  time.Duration `json:"host_grace"`  // how long service calls wait for a lost host
 	JournalMiB int           `json:"journal_mib"` // bound of the event journal; 0 is 64
+	// Lifetime ends the agent of a sandbox that no host cares for any more; 0 is never.
+	Lifetime time.Duration `json:"lifetime,omitempty"`
 
 	HTTPPort int    `json:"http_port"` // 0: no TCP listener
 	JWTKey   []byte `json:"jwt_key"`   // PEM of the public key that /events and /command check

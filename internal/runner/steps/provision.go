@@ -105,7 +105,7 @@ func (s *Steps) boot(ctx context.Context, t task.Spec) ([]byte, error) {
 		HostKey: hostPublic(key), Secret: key.Secret,
 		UID: t.AgentUID, GID: t.AgentGID, Home: AgentHome, Dir: t.WorkDir(),
 		Env: env, Secrets: append([]string{envToken}, t.Secrets...),
-		Network: string(t.Network), HostGrace: t.HostGrace.Std(),
+		Network: string(t.Network), HostGrace: t.HostGrace.Std(), Lifetime: t.Timeout.Std(),
 	}
 	if t.PublishAgent != "" {
 		if b.JWTKey, b.JWTKeyID, err = s.JWTKey(ctx); err != nil {
