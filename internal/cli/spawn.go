@@ -29,6 +29,7 @@ func spawnRunner(stateDir string, environ []string, args ...string) error {
 		return fmt.Errorf("start the background runner: %w", err)
 	}
 	defer func() { _ = log.Close() }() // the runner has its own handle
+	keepDescriptors()
 	// Not CommandContext: the runner outlives this process.
 	cmd := exec.Command(exe, append([]string{"start"}, args...)...) //nolint:noctx // it outlives every context of ours
 	cmd.Dir = stateDir

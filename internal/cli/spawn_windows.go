@@ -7,3 +7,6 @@ func ownSession() *syscall.SysProcAttr {
 	const detachedProcess, newProcessGroup = 0x8, 0x200
 	return &syscall.SysProcAttr{CreationFlags: detachedProcess | newProcessGroup, HideWindow: true}
 }
+
+// keepDescriptors does nothing: a handle is passed on only where it is named.
+func keepDescriptors() {}
