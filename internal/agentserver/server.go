@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ const (
 	absentTime = 500 * time.Millisecond
 	// orphanTime is between two looks for a host when a sandbox has had its time.
 	orphanTime = time.Minute
+	// lookTime is between two looks for the way in.
+	lookTime = 10 * time.Second
 	// recentEvents is how much of what the host has already is kept for outside
 	// clients that connect late.
 	recentEvents = 4 << 20
@@ -43,6 +46,10 @@ type Config struct {
 	// OnlyFromOutside turns away peers from within the PID namespace
 	// ([link.Server.OnlyFromOutside]).
 	OnlyFromOutside bool
+	// Unreachable reports that no host can come any more; nil: one always can.
+	Unreachable func() bool
+	// LookEvery is between two questions to it; zero is ten seconds.
+	LookEvery time.Duration
 }
 
 // Server is the agent server of one sandbox.
@@ -69,6 +76,9 @@ type Server struct {
 
 	killed   chan struct{}
 	killOnce sync.Once
+
+	unreachable func() bool
+	lookEvery   time.Duration
 }
 
 // New returns a server that serves nobody yet.
@@ -89,6 +99,7 @@ func New(c Config) *Server {
 	s := &Server{
 		boot: c.Boot, starter: c.Starter, self: c.Self, env: environ(c.Boot), log: c.Log, mask: newMask(c.Boot),
 		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}), killed: make(chan struct{}),
+		unreachable: c.Unreachable, lookEvery: cmp.Or(c.LookEvery, lookTime),
 	}
 	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, journal: s.journal}
 	s.session = newSession(host, c.Drivers)
@@ -156,6 +167,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	})
 	serving.Go(func() { s.http.serve(inner, public) })
 	serving.Go(func() { s.expire(inner) })
+	serving.Go(func() { s.giveUp(inner) })
 
 	select {
 	case <-ctx.Done():
@@ -192,6 +204,28 @@ func (s *Server) expire(ctx context.Context) {
 	}
 	s.log.Warn("the time of the sandbox is over and there is no host")
 	s.session.close(ctx)
+}
+
+// giveUp ends the server when there is no host and none can come any more: somebody
+// has removed the state directory around the sandbox, and nobody knows of it.
+func (s *Server) giveUp(ctx context.Context) {
+	if s.unreachable == nil {
+		return
+	}
+	t := time.NewTicker(s.lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		if host, _ := s.link.Host(); host == nil && s.unreachable() {
+			s.log.Warn("no host can come any more")
+			s.Kill()
+			return
+		}
+	}
 }
 
 // drain ends the agent and waits until the host has everything, bounded.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +76,11 @@ type sandbox struct {
 
 func newSandbox(t *testing.T, change func(*wire.Boot)) *sandbox {
 	t.Helper()
+	return newSandboxWith(t, change, nil)
+}
+
+func newSandboxWith(t *testing.T, change func(*wire.Boot), configure func(*agentserver.Config)) *sandbox {
+	t.Helper()
 	key, err := link.NewKeys("run-1")
 	if err != nil {
 		t.Fatal(err)
@@ -88,10 +94,14 @@ func newSandbox(t *testing.T, change func(*wire.Boot)) *sandbox {
 		change(&boot)
 	}
 	reaper := proc.NewReaper()
-	server := agentserver.New(agentserver.Config{
+	config := agentserver.Config{
 		Boot: boot, Starter: &proc.Plain{Reaper: reaper},
 		Drivers: map[string]agentserver.NewDriver{execdriver.Name: execdriver.New},
-	})
+	}
+	if configure != nil {
+		configure(&config)
+	}
+	server := agentserver.New(config)
 	ctx, stop := context.WithCancel(t.Context())
 	s := &sandbox{t: t, ln: newPipes(), key: key, boot: boot, stop: stop, ended: make(chan error, 1)}
 	go func() {
@@ -364,6 +374,39 @@ func TestShutdownEndsAgentAndServer(t *testing.T) {
 func TestStopWithoutAHostEnds(t *testing.T) {
 	s := newSandbox(t, nil)
 	s.stop()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(hangs):
+		t.Fatal("the server does not end")
+	}
+}
+
+// A server that nobody can reach any more ends, with its agent; a host that is there
+// is proof enough that it can be reached.
+func TestServerEndsWhenNobodyCanCome(t *testing.T) {
+	var gone atomic.Bool
+	asked := make(chan struct{}, 1)
+	s := newSandboxWith(t, nil, func(c *agentserver.Config) {
+		c.LookEvery = time.Millisecond
+		c.Unreachable = func() bool {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return gone.Load()
+		}
+	})
+	<-asked // and it goes on
+	c := s.connect()
+	s.start(c, "exec sleep 1000")
+	gone.Store(true)
+	if h, err := c.Health(t.Context()); err != nil || !h.Active {
+		t.Errorf("%+v, %v", h, err)
+	}
+	_ = c.Close()
 	select {
 	case err := <-s.ended:
 		if err != nil {

@@ -61,6 +61,13 @@ func linkOwner() ([2]int, error) {
 	return [2]int{int(st.Uid), int(st.Gid)}, nil
 }
 
+// LinkGone reports whether the host's link directory has been removed: what is bound
+// here has no name any more.
+func LinkGone() bool {
+	var st unix.Stat_t
+	return unix.Stat(wire.LinkDir, &st) == nil && st.Nlink == 0
+}
+
 // takeBoot reads the boot file and removes it before it is looked at.
 func takeBoot(path string) (wire.Boot, error) {
 	var boot wire.Boot

@@ -64,7 +64,7 @@ func serve(ctx context.Context, p Process, enter func() (*jail.Jail, error)) int
 
 	server := agentserver.New(agentserver.Config{
 		Boot: j.Boot, Starter: j.Starter(newReaper()), Drivers: Drivers(), Log: log,
-		Self: []string{wire.ServerPath}, Began: began, OnlyFromOutside: true,
+		Self: []string{wire.ServerPath}, Began: began, OnlyFromOutside: true, Unreachable: jail.LinkGone,
 	})
 	if err := server.Serve(ctx, j.Listener); err != nil {
 		log.Error("serve", "err", err)
