@@ -18,7 +18,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -160,12 +159,8 @@ func (db *DB) newer(ctx context.Context, v int) error {
 // lock takes the lock of the directory; the returned function gives it back.
 func lock(ctx context.Context, dir string) (unlock func(), err error) {
 	path := filepath.Join(dir, lockName)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := filelock.LockPath(ctx, path, filelock.Exclusive)
 	if err != nil {
-		return nil, fileError("create", path, err)
-	}
-	if err := filelock.Lock(ctx, f, filelock.Exclusive); err != nil {
-		_ = f.Close() // nothing was written
 		return nil, fileError("lock", path, err)
 	}
 	return func() { _ = f.Close() }, nil // which drops the lock
