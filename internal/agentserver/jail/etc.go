@@ -15,7 +15,7 @@ func etcNames() []string {
 		"ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem",
 		"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "crypto-policies",
 		"localtime", "timezone", "mime.types", "protocols", "services", "gai.conf",
-		"profile", "profile.d", "bash.bashrc", "bashrc", "skel", "inputrc", "terminfo",
+		"profile", "profile.d", "bash.bashrc", "bashrc", "inputrc", "terminfo",
 		"perl", "magic", "magic.mime", "debian_version", "login.defs", "shells", "host.conf",
 		"networks", "rpc", "fonts", "npmrc", "pip.conf", "maven", "gradle", "gitconfig", "vim",
 		"dpkg", "locale.alias", "locale.conf",
@@ -34,7 +34,7 @@ func etcGuard(name string) func(data []byte) bool {
 	switch name {
 	case "npmrc", "pip.conf", "gitconfig", "maven", "gradle":
 		return carriesCredential
-	case "profile", "profile.d", "bash.bashrc", "bashrc", "skel":
+	case "profile", "profile.d", "bash.bashrc", "bashrc":
 		return setsCredential
 	}
 	return nil

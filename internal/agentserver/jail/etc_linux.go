@@ -30,9 +30,6 @@ func (b *rootBuilder) etc() error {
 		return step(plan.StepFiles, err)
 	}
 	for _, name := range etcSelect(found) {
-		if guard := etcGuard(name); guard != nil && hidesCredential(oldRoot+"/etc/"+name, guard) {
-			continue
-		}
 		if err := b.etcEntry(name); err != nil {
 			return err
 		}
@@ -45,14 +42,14 @@ func (b *rootBuilder) etc() error {
 	return step(plan.StepFiles, os.Symlink("/proc/mounts", newRoot+"/etc/mtab"))
 }
 
-// hidesCredential reports whether the file, or one in the directory, must not be shown;
-// one that cannot be read is no danger, and one that is too large to look through, or
-// too many, are left out.
-func hidesCredential(path string, guard func(data []byte) bool) bool {
+// hidesCredential reports whether a file in the directory must not be shown; one that
+// cannot be read is no danger, and one that is too large to look through, or too many,
+// are left out.
+func hidesCredential(dir string, guard func(data []byte) bool) bool {
 	const most = 200
 	files := 0
 	errHidden := errors.New("hidden")
-	err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil //nolint:nilerr // what cannot be read by us cannot be by the agent
 		}
@@ -72,24 +69,37 @@ func hidesCredential(path string, guard func(data []byte) bool) bool {
 	return err != nil
 }
 
+// etcEntry shows one allowed name, unless it carries a credential.
 func (b *rootBuilder) etcEntry(name string) error {
 	path := "/etc/" + name
 	info, err := os.Lstat(oldRoot + path)
 	if err != nil {
 		return nil
 	}
-	if !info.Mode().IsRegular() || info.Size() > copyLimit {
+	guard := etcGuard(name)
+	switch {
+	case info.Mode().IsRegular() && info.Size() <= copyLimit:
+		return b.etcCopy(path, info.Mode().Perm(), guard)
+	case guard == nil:
 		return b.showAs(path, info)
+	case info.Mode().IsRegular(), hidesCredential(oldRoot+path, guard):
+		return nil // too large to look through, or found
 	}
+	return b.showAs(path, info)
+}
+
+func (b *rootBuilder) etcCopy(path string, perm fs.FileMode, guard func(data []byte) bool) error {
 	data, err := readSmall(oldRoot + path)
 	switch {
 	case errors.Is(err, fs.ErrPermission): // nobody's to read, so not the agent's either
 		return nil
 	case err != nil:
 		return step(plan.StepFiles, err)
+	case guard != nil && guard(data):
+		return nil
 	}
 	target := newRoot + path
-	return step(plan.StepFiles, within(target, func() error { return writeCopy(target, data, info.Mode().Perm()) }))
+	return step(plan.StepFiles, within(target, func() error { return writeCopy(target, data, perm) }))
 }
 
 // readSmall reads a file of at most copyLimit bytes in few system calls.
