@@ -207,6 +207,6 @@ func (a *app) sink(json, quiet bool) screen {
 		return render.NewJSONL(s.Out)
 	}
 	return render.NewText(s.Out, s.Err, render.Options{
-		OutTTY: s.OutTTY, ErrTTY: s.ErrTTY, Color: s.Color, Dumb: s.Dumb, Quiet: quiet, ReasonFollows: true,
+		OutTTY: s.OutTTY, ErrTTY: s.ErrTTY, Color: s.Color, Dumb: s.Dumb, Quiet: quiet, ReasonFollows: true, Gone: s.Gone(),
 	})
 }

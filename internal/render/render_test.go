@@ -260,3 +260,17 @@ func BenchmarkOutput(b *testing.B) {
 		})
 	}
 }
+
+// Whoever has stopped reading the output is not told about the run either.
+func TestNothingIsToldToNobody(t *testing.T) {
+	gone := make(chan struct{})
+	close(gone)
+	for _, ev := range everything() {
+		if ev.Kind != task.KindStep && ev.Kind != task.KindFinished {
+			continue
+		}
+		if _, stderr, _ := emit(render.Options{Gone: gone}, []task.Event{ev}); stderr != "" {
+			t.Errorf("stderr %q", stderr)
+		}
+	}
+}

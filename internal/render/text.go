@@ -16,7 +16,10 @@ type Options struct {
 	Dumb           bool // no escape sequence of any kind is
 	Quiet          bool // only what the command or the agent says
 	Raw            bool // the bytes of the output as they were, also on a terminal
-	ReasonFollows  bool // whoever shows the run's end says why: a failed step does not
+	// Gone is closed when the reader of the output has gone: nobody is told anything
+	// from then on. nil: nobody goes.
+	Gone          <-chan struct{}
+	ReasonFollows bool // whoever shows the run's end says why: a failed step does not
 }
 
 // Text is the sink for people and pipes.
@@ -160,6 +163,11 @@ func (t *Text) finished(ev task.Event) {
 
 // line writes a line of our own to the error stream, on a line of its own.
 func (t *Text) line(prefix, text string) {
+	select {
+	case <-t.o.Gone:
+		return
+	default:
+	}
 	t.settle()
 	text = Clean(text)
 	if t.o.Color {
