@@ -105,6 +105,17 @@ func (s *story) emitLocked(ev task.Event) {
 		}
 		s.screen.Emit(ev)
 	}
+	s.failLocked(err)
+}
+
+// fail notes that the journal does not take what it is given.
+func (s *story) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failLocked(err)
+}
+
+func (s *story) failLocked(err error) {
 	if err != nil && s.failed == nil {
 		s.failed = err
 		close(s.broken)
