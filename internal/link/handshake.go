@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -75,7 +74,10 @@ func hostHandshake(conn net.Conn, key HostKey) error {
 	}
 	nonce := newNonce()
 	said := transcript(key.Run, hello.Nonce, nonce)
-	sig := ed25519.Sign(key.Private, append([]byte(hostLabel), said...))
+	sig, err := key.sign(said)
+	if err != nil {
+		return err
+	}
 	if err := writeMessage(conn, hostHello{V: wire.Version, Run: key.Run, Nonce: nonce, Sig: sig}); err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func hostHandshake(conn net.Conn, key HostKey) error {
 
 // ServerHandshake is PID 1's side.
 func ServerHandshake(ctx context.Context, conn net.Conn, boot wire.Boot) error {
-	if len(boot.HostKey) != ed25519.PublicKeySize || len(boot.Secret) != secretSize || boot.Run == "" {
+	if len(boot.HostKey) != publicSize || len(boot.Secret) != secretSize || boot.Run == "" {
 		return fmt.Errorf("%w: boot without the run's keys", ErrHandshake)
 	}
 	return timed(ctx, conn, func() error { return serverHandshake(conn, boot) })
@@ -113,7 +115,7 @@ func serverHandshake(conn net.Conn, boot wire.Boot) error {
 		return fmt.Errorf("%w: a host of another run", ErrHandshake)
 	}
 	said := transcript(boot.Run, nonce, hello.Nonce)
-	if !ed25519.Verify(boot.HostKey, append([]byte(hostLabel), said...), hello.Sig) {
+	if !signed(boot.HostKey, said, hello.Sig) {
 		return fmt.Errorf("%w: the signature is not the host's", ErrHandshake)
 	}
 	return writeMessage(conn, serverProof{MAC: mac(boot.Secret, said)})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -264,16 +263,45 @@ func TestHostKeyDoesNotPrint(t *testing.T) {
 // TestHostKeySurvivesStorage: a recovering runner reads it back.
 func TestHostKeySurvivesStorage(t *testing.T) {
 	key, boot := testKeys(t)
-	b, err := json.Marshal(key)
+	private, err := key.Bytes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again HostKey
-	if err := json.Unmarshal(b, &again); err != nil {
+	again, err := ParseKeys(key.Run, private, key.Secret)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if host, server := shake(t, again, boot); host != nil || server != nil {
 		t.Fatalf("host: %v, server: %v", host, server)
+	}
+}
+
+func TestDamagedKeysAreRefused(t *testing.T) {
+	key, boot := testKeys(t)
+	private, err := key.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, k := range map[string]struct {
+		run             string
+		private, secret []byte
+	}{
+		"no private half":    {"r", nil, key.Secret},
+		"a short one":        {"r", private[1:], key.Secret},
+		"zero":               {"r", make([]byte, len(private)), key.Secret},
+		"above the order":    {"r", bytes.Repeat([]byte{0xff}, len(private)), key.Secret},
+		"no secret":          {"r", private, nil},
+		"a key of nobody's":  {"", private, key.Secret},
+		"a secret too short": {"r", private, key.Secret[1:]},
+	} {
+		if _, err := ParseKeys(k.run, k.private, k.secret); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	point := bytes.Repeat([]byte{4}, publicSize) // not on the curve
+	boot.HostKey = point
+	if host, server := shake(t, key, boot); host == nil || server == nil {
+		t.Errorf("a public half that is none: host: %v, server: %v", host, server)
 	}
 }
 

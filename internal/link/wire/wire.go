@@ -44,7 +44,7 @@ type Boot struct {
 	Team int64  `json:"team"`
 	User int64  `json:"user"`
 
-	HostKey []byte `json:"host_key"` // ed25519 public key of the run; its private half is the host's
+	HostKey []byte `json:"host_key"` // public key of the run, a point of P-256; its private half is the host's
 	Secret  []byte `json:"secret"`   // HMAC key by which PID 1 proves that it is PID 1; 32 bytes
 
 	UID  int    `json:"uid"` // of the agent's processes

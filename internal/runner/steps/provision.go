@@ -102,7 +102,7 @@ func (s *Steps) boot(ctx context.Context, t task.Spec) ([]byte, error) {
 	}
 	b := wire.Boot{
 		V: wire.Version, Run: string(t.Run), Task: string(t.Task), Team: t.Team, User: t.User,
-		HostKey: hostPublic(key), Secret: key.Secret,
+		HostKey: key.Public(), Secret: key.Secret,
 		UID: t.AgentUID, GID: t.AgentGID, Home: AgentHome, Dir: t.WorkDir(),
 		Env: env, Secrets: append([]string{envToken}, t.Secrets...),
 		Network: string(t.Network), HostGrace: t.HostGrace.Std(), Lifetime: t.Timeout.Std(),

@@ -10,7 +10,6 @@ package steps
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"net"
 	"path/filepath"
@@ -71,8 +70,6 @@ type Steps struct {
 // RunDir is the run's own directory on the host.
 func (s *Steps) RunDir(run task.ID) string { return filepath.Join(s.Dir, "run", string(run)) }
 
-func hostPublic(k link.HostKey) []byte { return k.Private.Public().(ed25519.PublicKey) }
-
 // hostKey reads the run's link keys.
 func (s *Steps) hostKey(ctx context.Context, run task.ID) (link.HostKey, error) {
 	v, err := s.Secrets.Get(ctx, run, SecretLinkKey)
@@ -84,8 +81,8 @@ func (s *Steps) hostKey(ctx context.Context, run task.ID) (link.HostKey, error) 
 
 // linkKey is the stored form of link.HostKey.
 type linkKey struct {
-	Seed   []byte `json:"seed"`
-	Secret []byte `json:"secret"`
+	Private []byte `json:"private"`
+	Secret  []byte `json:"secret"`
 }
 
 // NewLinkKey makes the link keys of a run, in the form that is sealed.
@@ -94,17 +91,26 @@ func NewLinkKey(run task.ID) (secret.String, error) {
 	if err != nil {
 		return secret.String{}, err
 	}
-	b, err := json.Marshal(linkKey{Seed: k.Private.Seed(), Secret: k.Secret})
+	private, err := k.Bytes()
+	if err != nil {
+		return secret.String{}, err
+	}
+	b, err := json.Marshal(linkKey{Private: private, Secret: k.Secret})
 	return secret.New(string(b)), err
 }
 
 // ParseLinkKey reads what NewLinkKey made.
 func ParseLinkKey(run task.ID, v secret.String) (link.HostKey, error) {
 	var k linkKey
-	if err := json.Unmarshal([]byte(v.Reveal()), &k); err != nil || len(k.Seed) != ed25519.SeedSize {
-		return link.HostKey{}, errs.New("steps.ParseLinkKey", errs.Internal, "", "link key of run %s is damaged", run.Short())
+	err := json.Unmarshal([]byte(v.Reveal()), &k)
+	if err == nil {
+		var key link.HostKey
+		if key, err = link.ParseKeys(string(run), k.Private, k.Secret); err == nil {
+			return key, nil
+		}
 	}
-	return link.HostKey{Private: ed25519.NewKeyFromSeed(k.Seed), Secret: k.Secret, Run: string(run)}, nil
+	// Without the cause, which could hold what was read.
+	return link.HostKey{}, errs.New("steps.ParseLinkKey", errs.Internal, "", "link key of run %s is damaged", run.Short())
 }
 
 // Connect opens a link to a sandbox and makes the handshake.
