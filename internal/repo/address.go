@@ -3,7 +3,6 @@ package repo
 import (
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -65,11 +64,9 @@ func checkText(address string) error {
 	return nil
 }
 
-var driveForm = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
-
 func isPath(s string) bool {
 	switch {
-	case s == "." || s == ".." || s == "~", driveForm.MatchString(s):
+	case s == "." || s == ".." || s == "~", hasDrive(s):
 		return true
 	}
 	for _, p := range []string{"/", "./", "../", "~/", `.\`, `..\`, `\\`} {
@@ -94,7 +91,7 @@ func parseShort(s string) (task.Repo, error) {
 		return task.Repo{}, usage("repository %q has no scheme: write https://%s", s, s)
 	}
 	name = trimGit(name)
-	if !ownerForm.MatchString(org) || !validName(name) {
+	if !isOwner(org) || !validName(name) {
 		return task.Repo{}, usage("repository %q is not of the form org/repo", s)
 	}
 	return task.Repo{
@@ -103,17 +100,8 @@ func parseShort(s string) (task.Repo, error) {
 	}, nil
 }
 
-var (
-	ownerForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
-	nameForm  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
-	hostForm  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
-	ipv6Form  = regexp.MustCompile(`^\[[0-9A-Fa-f:.]+\]$`)
-	userForm  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`)
-	portForm  = regexp.MustCompile(`^[0-9]{1,5}$`)
-)
-
 func validName(name string) bool {
-	return nameForm.MatchString(name) && !strings.HasPrefix(name, "-") && name != "." && name != ".." && name != ".git"
+	return len(name) <= 100 && only(name, alnum+"._-") && !strings.HasPrefix(name, "-") && name != "." && name != ".." && name != ".git"
 }
 
 // trimGit takes the suffix .git off, unless it is the whole name.
@@ -166,17 +154,17 @@ func splitAuthority(scheme, authority string) (user, host, port string, err erro
 				"take the user name and password out of the address",
 				"repository address on %q holds a credential", host)
 		}
-		if !userForm.MatchString(user) {
+		if !isUser(user) {
 			return "", "", "", usage("user %q of the repository address is not a user name", user)
 		}
 	}
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		host, port = host[:i], host[i+1:]
-		if !portForm.MatchString(port) {
+		if !isPort(port) {
 			return "", "", "", usage("port %q of the repository address is not a number", port)
 		}
 	}
-	if !hostForm.MatchString(host) && !ipv6Form.MatchString(host) {
+	if !isHost(host) && !isIPv6(host) {
 		return "", "", "", usage("host %q of the repository address is not a host name", host)
 	}
 	return user, host, port, nil
@@ -199,7 +187,7 @@ func splitPath(host, p string) (clean, org, name string, err error) {
 		}
 	}
 	if isGitHub(host) {
-		if len(parts) != 2 || !ownerForm.MatchString(parts[0]) || !validName(trimGit(parts[1])) {
+		if len(parts) != 2 || !isOwner(parts[0]) || !validName(trimGit(parts[1])) {
 			return "", "", "", usage("path %q of the repository address is not of the form org/repo", plain)
 		}
 	}
@@ -244,7 +232,7 @@ func parseSCP(host, p string) (task.Repo, error) {
 	case "file", "http", "https", "ssh", "git":
 		return task.Repo{}, usage("repository %q lacks the // after %s:", host+":"+p, host)
 	}
-	if (ok && !userForm.MatchString(user)) || !hostForm.MatchString(h) {
+	if (ok && !isUser(user)) || !isHost(h) {
 		return task.Repo{}, usage("repository %q is not of the form user@host:path", host+":"+p)
 	}
 	rooted := strings.HasPrefix(p, "/")

@@ -109,7 +109,7 @@ func (c *Cache) mergeTrees(ctx context.Context, m merge, git func(...string) cal
 	out, err := c.git.text(ctx, git("-c", "merge.renames=true", "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", sides[0], sides[1]))
 	parts := uniquePaths(out)
 	switch {
-	case err == nil && len(parts) == 1 && oidForm.MatchString(parts[0]):
+	case err == nil && len(parts) == 1 && isObjectID(parts[0]):
 		return parts[0], nil
 	case exitCode(err) == 1 && len(parts) > 1:
 		return "", errs.New("repo.Apply", errs.Conflict,

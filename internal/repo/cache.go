@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -103,8 +102,6 @@ func (c *Cache) Release(_ context.Context, run task.ID) error {
 	return nil
 }
 
-var keyForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
 // entries are the keys of the finished checkouts.
 func (c *Cache) entries() []string {
 	all, err := os.ReadDir(c.checkoutsDir())
@@ -113,7 +110,7 @@ func (c *Cache) entries() []string {
 	}
 	var out []string
 	for _, e := range all {
-		if keyForm.MatchString(e.Name()) {
+		if isCacheKey(e.Name()) {
 			out = append(out, e.Name())
 		}
 	}

@@ -60,7 +60,7 @@ func (c *Cache) refs(ctx context.Context, s *source) (refList, error) {
 	l := refList{oids: map[string]string{}, syms: map[string]string{}}
 	for _, line := range strings.Split(out, "\n") {
 		f := strings.Split(line, " ")
-		if len(f) != 3 || !oidForm.MatchString(f[0]) {
+		if len(f) != 3 || !isObjectID(f[0]) {
 			continue
 		}
 		name, sym := f[1], f[2]

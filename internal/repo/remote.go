@@ -64,7 +64,7 @@ func (c *Cache) ask(ctx context.Context, address, branch string) (heads, error) 
 	any := false
 	for _, line := range strings.Split(out, "\n") {
 		value, name, _ := strings.Cut(line, "\t")
-		if oidForm.MatchString(value) {
+		if isObjectID(value) {
 			any = true
 			h.format = map[int]string{40: "sha1", 64: "sha256"}[len(value)]
 		}

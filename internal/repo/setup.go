@@ -60,7 +60,7 @@ func (i inside) oid(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	id := string(bytes.TrimSpace(out.buf.Bytes()))
-	if !oidForm.MatchString(id) {
+	if !isObjectID(id) {
 		return "", fmt.Errorf("git %s in the sandbox answered %q", verb(args), clip(id))
 	}
 	return id, nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -245,8 +244,6 @@ func quoteAlternate(p string) string {
 	return p
 }
 
-var oidForm = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
-
 // head returns the branch (empty when detached) and commit (empty when there is
 // none yet) of the source.
 func (c *Cache) head(ctx context.Context, s *source) (branch, commit string, err error) {
@@ -269,7 +266,7 @@ func (c *Cache) commit(ctx context.Context, s *source, name string) (string, err
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	if !oidForm.MatchString(out) {
+	if !isObjectID(out) {
 		return "", fmt.Errorf("read %s: git answered %q", name, clip(out))
 	}
 	return out, nil
