@@ -43,6 +43,9 @@ at work, becomes one that stays.` + exits("0", "1", "2", "5", "130", "143"),
 		Args:              takes(0, 0, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.detach && o.idleEnd > 0 {
+				return usageError("--detach starts a runner that stays: leave out --idle-end")
+			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
