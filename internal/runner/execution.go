@@ -121,8 +121,7 @@ func (x *execution) abandon() error {
 
 // steps are the steps of a run, in order.
 func (x *execution) steps(ctx context.Context) error {
-	// It only looks, so it is done again by every runner and not journalled.
-	c, err := show(ctx, x, step{"context", "Preparing context", "Prepared context"},
+	c, err := do(ctx, x, step{"context", "Preparing context", "Prepared context"},
 		steps.ContextIn{Spec: x.spec}, x.s().Context)
 	if err != nil {
 		return err
