@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -257,6 +258,9 @@ func TestHostKeyDoesNotPrint(t *testing.T) {
 		if got := fmt.Sprintf(verb, key); got != "[hidden]" {
 			t.Errorf("%s prints %s", verb, got)
 		}
+	}
+	if b, err := json.Marshal(key); err != nil || string(b) != `"[hidden]"` {
+		t.Errorf("JSON: %s, %v", b, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -86,3 +87,6 @@ func (HostKey) String() string { return secret.Hidden }
 
 // GoString implements fmt.GoStringer, for %#v.
 func (HostKey) GoString() string { return secret.Hidden }
+
+// MarshalJSON implements json.Marshaler: a key is stored by [HostKey.Bytes] only.
+func (HostKey) MarshalJSON() ([]byte, error) { return json.Marshal(secret.Hidden) }

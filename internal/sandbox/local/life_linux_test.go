@@ -3,7 +3,6 @@ package local
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -33,7 +32,7 @@ func TestHelperCreator(t *testing.T) {
 	if _, err := New(Options{Root: root}).Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	data := must(json.Marshal(key))
+	data := append(must(key.Bytes()), key.Secret...)
 	if err := os.WriteFile(filepath.Join(root, "key"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +71,8 @@ func TestSandboxOutlivesItsCreator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &box{provider: p, sandbox: s}
-	if err := json.Unmarshal(must(os.ReadFile(filepath.Join(root, "key"))), &b.key); err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(filepath.Join(root, "key")))
+	b := &box{provider: p, sandbox: s, key: must(link.ParseKeys("r1", data[:32], data[32:]))}
 	b.connect(t, s)
 	if got := b.sh(t, "echo still here"); got != "still here" {
 		t.Errorf("got %q", got)
