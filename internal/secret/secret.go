@@ -4,7 +4,11 @@
 // one in two.
 package secret
 
-import "log/slog"
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
 
 // Hidden is what stands where a secret stood.
 const Hidden = "[hidden]"
@@ -25,8 +29,9 @@ func (s String) Empty() bool { return s.v == "" }
 // String implements fmt.Stringer.
 func (String) String() string { return Hidden }
 
-// GoString implements fmt.GoStringer, for %#v.
-func (String) GoString() string { return Hidden }
+// Format implements fmt.Formatter. A verb that is not for text, such as %d, would show
+// the value in fmt's complaint about it.
+func (String) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Hidden) }
 
 // MarshalText implements encoding.TextMarshaler, which encoding/json uses too.
 func (String) MarshalText() ([]byte, error) { return []byte(Hidden), nil }
