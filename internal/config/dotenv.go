@@ -93,12 +93,17 @@ func badLine(src []byte, err error) int {
 	return 1 + bytes.Count(src[:at], []byte{'\n'})
 }
 
-// lineOf finds the line of the last assignment to name; 0 if it is not plain.
+// lineOf finds the line of the last assignment to name, KEY=VALUE or KEY: VALUE; 0 if
+// it is not plain.
 func lineOf(src []byte, name string) int {
 	found := 0
 	for i, line := range strings.Split(string(src), "\n") {
-		key, _, ok := strings.Cut(line, "=")
-		if key = strings.TrimPrefix(strings.TrimSpace(key), "export "); ok && strings.TrimSpace(key) == name {
+		end := max(strings.IndexAny(line, "=:"), 0)
+		words := strings.Fields(line[:end])
+		if len(words) == 2 && words[0] == "export" {
+			words = words[1:]
+		}
+		if len(words) == 1 && words[0] == name {
 			found = i + 1
 		}
 	}

@@ -104,10 +104,19 @@ func (s Setting) resolve(v *viper.Viper, layers []layer, at place) (Value, error
 		value.Text, value.Source = e.text, l.source(s, e)
 		break
 	}
-	if s.Secret && value.Text != "" {
-		value.Text = secret.Hidden
-	}
+	value.Text = s.shown(value.Text)
 	return value, nil
+}
+
+// shown is the text of a setting as people are told it.
+func (s Setting) shown(text string) string {
+	switch {
+	case s.Secret && text != "":
+		return secret.Hidden
+	case s.Type == TypeURL:
+		return hideUserinfo(text)
+	}
+	return text
 }
 
 // source tells where an entry of this layer was found.

@@ -115,6 +115,17 @@ func parseURL(text string) (string, error) {
 	return text, nil
 }
 
+// hideUserinfo hides what a URL has before the @ of its host: a password, or a token in
+// the place of a user.
+func hideUserinfo(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil {
+		return text
+	}
+	u.User = nil
+	return strings.Replace(u.String(), "://", "://"+secret.Hidden+"@", 1)
+}
+
 // parsePath makes a path absolute. ~ is expanded, because nothing else does it for
 // a value from an env file of a service manager.
 func parsePath(text string, at place) (string, error) {

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,14 +19,24 @@ func readYAML(path string) (entries, error) {
 	if err != nil || b == nil {
 		return nil, err
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil {
+	var doc, more yaml.Node
+	parser := yaml.NewDecoder(bytes.NewReader(b))
+	switch err := parser.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil, nil // nothing but comments
+	case err != nil:
 		return nil, yamlError(err)
 	}
-	if len(doc.Content) == 0 {
-		return nil, nil // nothing but comments
+	switch err := parser.Decode(&more); {
+	case err == nil:
+		return nil, &lineError{line: more.Line, err: errors.New("a second document begins here; one is read")}
+	case !errors.Is(err, io.EOF):
+		return nil, yamlError(err)
 	}
 	root := doc.Content[0]
+	if root.Tag == "!!null" {
+		return nil, nil // nothing behind ---
+	}
 	if root.Kind != yaml.MappingNode {
 		return nil, &lineError{line: root.Line, err: errors.New("expected KEY: VALUE lines")}
 	}
