@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -91,14 +92,38 @@ func (c *commandConn) Read(p []byte) (int, error) {
 	if n > 0 || !errors.Is(err, io.EOF) {
 		return n, err
 	}
-	if waitErr := c.ended(); waitErr != nil {
-		return 0, fmt.Errorf("ssh: %v: %s", waitErr, lastLines(c.stderr.String())) //nolint:errorlint // what it said is the cause, its exit code is not
+	if err := c.failure(); err != nil {
+		return 0, err
 	}
 	return 0, io.EOF
 }
 
-// Write implements net.Conn.
-func (c *commandConn) Write(p []byte) (int, error) { return c.out.Write(p) }
+// Write implements net.Conn. A process that ended before it was written to is asked
+// for its reason, too: a broken pipe explains nothing.
+func (c *commandConn) Write(p []byte) (int, error) {
+	n, err := c.out.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		if why := c.failure(); why != nil {
+			return n, why
+		}
+	}
+	return n, err
+}
+
+// failure is what the process failed with, or nil. A process that closed its streams
+// is about to end; one that does not within a second is not waited for.
+func (c *commandConn) failure() error {
+	done := make(chan error, 1)
+	go func() { done <- c.ended() }() // ends with the process, which Close kills
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("ssh: %v: %s", err, lastLines(c.stderr.String())) //nolint:errorlint // what it said is the cause, its exit code is not
+		}
+	case <-time.After(time.Second):
+	}
+	return nil
+}
 
 // CloseWrite ends the process's standard input.
 func (c *commandConn) CloseWrite() error { return c.out.Close() }
