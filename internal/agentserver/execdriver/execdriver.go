@@ -28,13 +28,14 @@ const grace = 5 * time.Second
 
 // New makes the driver; it is an [agentserver.NewDriver].
 func New(host *agentserver.Host) agentserver.Driver {
-	return &driver{host: host, cancelled: make(chan struct{}), over: make(chan struct{})}
+	return &driver{host: host, grace: grace, cancelled: make(chan struct{}), over: make(chan struct{})}
 }
 
 var _ agentserver.NewDriver = New
 
 type driver struct {
 	host  *agentserver.Host
+	grace time.Duration
 	start wire.Start
 
 	mu        sync.Mutex // guards the rest
@@ -142,7 +143,7 @@ func (d *driver) Close(ctx context.Context) {
 	child, begun := d.child, d.begun
 	d.mu.Unlock()
 	if child != nil {
-		child.End(grace, syscall.SIGINT, syscall.SIGTERM)
+		child.End(d.grace, syscall.SIGINT, syscall.SIGTERM)
 	}
 	if !begun {
 		return
