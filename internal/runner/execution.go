@@ -212,7 +212,7 @@ func (x *execution) workspace(ctx context.Context) (steps.WorkspaceOut, error) {
 // missing.
 func (x *execution) provision(ctx context.Context, in steps.ProvisionIn) (steps.ProvisionOut, error) {
 	st := step{"sandbox", "Setting up sandbox", "Set up sandbox"}
-	out, err := do(ctx, x, st, in, x.s().Provision)
+	out, err := do(ctx, x, st, in, x.create)
 	if err == nil || !steps.NeedsImage(err, x.spec.Image) {
 		return out, err
 	}
@@ -223,7 +223,7 @@ func (x *execution) provision(ctx context.Context, in steps.ProvisionIn) (steps.
 	if err != nil {
 		return out, err
 	}
-	return do(ctx, x, st, in, x.s().Provision)
+	return do(ctx, x, st, in, x.create)
 }
 
 // setUpRepos finishes the repositories inside the sandbox, where there is anything
@@ -239,11 +239,20 @@ func (x *execution) setUpRepos(ctx context.Context) error {
 	return err
 }
 
+// create makes the sandbox and keeps hold of it.
+func (x *execution) create(ctx context.Context, in steps.ProvisionIn) (out steps.ProvisionOut, err error) {
+	out, x.box, err = x.s().Create(ctx, in)
+	return out, err
+}
+
 // attach opens the sandbox and its link.
 func (x *execution) attach(ctx context.Context, id sandbox.ID) error {
 	record := context.WithoutCancel(ctx)
 	if err := x.runner.c.Store.SetSandbox(record, x.spec.Run, string(id)); err != nil {
 		return err
+	}
+	if x.box != nil {
+		return x.connect(ctx) // made just now
 	}
 	box, err := x.s().Open(ctx, x.spec, id)
 	if errors.Is(err, sandbox.ErrNotFound) {

@@ -37,19 +37,26 @@ type ProvisionOut struct {
 // Provision creates the sandbox, labelled with its run. One that an earlier,
 // interrupted try left is removed first, by Create: no agent ever ran in it.
 func (s *Steps) Provision(ctx context.Context, in ProvisionIn) (ProvisionOut, error) {
+	out, _, err := s.Create(ctx, in)
+	return out, err
+}
+
+// Create is Provision for a caller in this process, who goes on with the sandbox
+// itself.
+func (s *Steps) Create(ctx context.Context, in ProvisionIn) (ProvisionOut, sandbox.Sandbox, error) {
 	p, err := s.Provider(ctx, in.Spec)
 	if err != nil {
-		return ProvisionOut{}, err
+		return ProvisionOut{}, nil, err
 	}
 	spec, err := s.sandboxSpec(ctx, in)
 	if err != nil {
-		return ProvisionOut{}, err
+		return ProvisionOut{}, nil, err
 	}
 	box, err := p.Create(ctx, spec)
 	if err != nil {
-		return ProvisionOut{}, err
+		return ProvisionOut{}, nil, err
 	}
-	return ProvisionOut{Sandbox: box.ID(), Notices: unheld(box)}, nil
+	return ProvisionOut{Sandbox: box.ID(), Notices: unheld(box)}, box, nil
 }
 
 func (s *Steps) sandboxSpec(ctx context.Context, in ProvisionIn) (sandbox.Spec, error) {

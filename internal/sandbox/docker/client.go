@@ -22,14 +22,18 @@ type engine struct {
 	opts Options
 	turn chan struct{} // holds one token; guards the fields below
 
-	ep    endpoint
-	api   *client.Client // nil until the engine has answered
-	known *facts
+	ep   endpoint
+	api  *client.Client // nil until the engine has answered
+	warm func()         // ends the asking in advance, and waits; nil before
+
+	asking chan struct{} // holds one token; guards known
+	known  *facts
 }
 
 func newEngine(o Options) *engine {
-	e := &engine{opts: o, turn: make(chan struct{}, 1)}
+	e := &engine{opts: o, turn: make(chan struct{}, 1), asking: make(chan struct{}, 1)}
 	e.turn <- struct{}{}
+	e.asking <- struct{}{}
 	return e
 }
 
@@ -82,7 +86,23 @@ func (e *engine) connect(ctx context.Context) (*client.Client, error) {
 	}
 	api.NegotiateAPIVersionPing(ping)
 	e.api = api
+	e.warmUp(ctx)
 	return api, nil
+}
+
+// warmUp asks for the facts before anybody needs them: the answer takes an engine
+// several milliseconds, in which a run has other things to do.
+func (e *engine) warmUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = e.facts(ctx) // whoever needs them asks again
+	}()
+	e.warm = func() {
+		cancel()
+		<-done
+	}
 }
 
 func newClient(ep endpoint, sshProgram string) (*client.Client, error) {
@@ -156,10 +176,12 @@ func (e *engine) facts(ctx context.Context) (facts, error) {
 	if err != nil {
 		return facts{}, err
 	}
-	if err := e.lock(ctx); err != nil {
-		return facts{}, err
+	select {
+	case <-e.asking:
+	case <-ctx.Done():
+		return facts{}, ctx.Err()
 	}
-	defer e.unlock()
+	defer func() { e.asking <- struct{}{} }()
 	if e.known != nil {
 		return *e.known, nil
 	}

@@ -62,12 +62,13 @@ func (p *Provider) Ready(ctx context.Context, ref string) error {
 // Close drops idle connections to the engine. Sandboxes stay.
 func (p *Provider) Close() error {
 	<-p.engine.turn
-	defer p.engine.unlock()
-	if p.engine.api == nil {
+	api, warm := p.engine.api, p.engine.warm
+	p.engine.api, p.engine.warm = nil, nil
+	p.engine.unlock()
+	if api == nil {
 		return nil
 	}
-	api := p.engine.api
-	p.engine.api = nil
+	warm()
 	return api.Close()
 }
 
