@@ -184,6 +184,7 @@ func (t *Text) settle() {
 		clean *cleaner
 	}{{&t.out, t.outClean}, {&t.err, t.errClean}} {
 		if s.clean != nil {
+			t.mid = t.mid || len(s.clean.tail) > 0 // half a character, which shows now
 			s.to.write(s.clean.end(nil))
 		}
 	}
