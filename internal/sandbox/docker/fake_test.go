@@ -82,7 +82,9 @@ func (f *fakeEngine) startHere(t *testing.T) *Provider {
 	if _, err := p.engine.facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	<-p.engine.asking
 	p.engine.known.local = true
+	p.engine.asking <- struct{}{}
 	return p
 }
 
