@@ -48,7 +48,7 @@ func setsCredential(data []byte) bool {
 		if bytes.HasPrefix(line, []byte("#")) {
 			continue
 		}
-		if hasUserinfo(line) {
+		if hasUserinfo(line) || setenvCredential(line) {
 			return true
 		}
 		for {
@@ -57,14 +57,31 @@ func setsCredential(data []byte) bool {
 				break
 			}
 			name := before[bytes.LastIndexAny(before, " \t;")+1:]
-			value := bytes.TrimLeft(after, "\"'")
-			if namesCredential(name) && len(value) > 0 && !bytes.ContainsAny(value[:1], "$` \t;)\"'") {
+			if namesCredential(name) && isLiteral(after) {
 				return true
 			}
 			line = after
 		}
 	}
 	return false
+}
+
+// setenvCredential is setsCredential for a line of csh, whose files lie in profile.d too:
+// setenv NAME VALUE.
+func setenvCredential(line []byte) bool {
+	words := bytes.Fields(line)
+	for i := range words {
+		if string(words[i]) == "setenv" && i+2 < len(words) && namesCredential(words[i+1]) && isLiteral(words[i+2]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLiteral reports whether text begins with a value that stands there itself.
+func isLiteral(text []byte) bool {
+	value := bytes.TrimLeft(text, "\"'")
+	return len(value) > 0 && !bytes.ContainsAny(value[:1], "$` \t;)\"'")
 }
 
 func namesCredential(name []byte) bool {
