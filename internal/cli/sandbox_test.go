@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -104,6 +105,11 @@ func sandboxHome(env *testscript.Env, bin, provider string) error {
 // none.
 func TestSignalEndsARun(t *testing.T) {
 	bin := needSandbox(t)
+	// A hang-up that is ignored here (nohup) would be ignored by the runs, too; one that
+	// is handled is not.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 	for name, tt := range map[string]struct {
 		script  string
 		signals []os.Signal

@@ -15,12 +15,17 @@ import (
 // From then on signals have their default effect, so the third ends the process.
 // stop gives every signal its default effect back and waits.
 //
+// A SIGHUP that was ignored when the program started stays ignored: nohup means it.
+//
 // SIGPIPE is taken and ignored: a write to a closed pipe is an error like another,
 // and children get the default (an ignored signal would be inherited).
 func Signals(parent context.Context) (ctx context.Context, force <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 

@@ -4,11 +4,29 @@ package cli
 
 import (
 	"context"
+	"os/signal"
 	"syscall"
 	"testing"
 
 	"github.com/Insights/insightscli/internal/errs"
 )
+
+// A run under nohup must outlive its terminal.
+func TestSignalsLeaveAnIgnoredHangupIgnored(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	ctx, _, stop := Signals(t.Context())
+	defer stop()
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		if err := syscall.Kill(syscall.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-ctx.Done()
+	if cause := context.Cause(ctx).Error(); cause != syscall.SIGTERM.String() {
+		t.Errorf("ended by %s", cause)
+	}
+}
 
 func TestSignals(t *testing.T) {
 	ctx, force, stop := Signals(t.Context())
