@@ -130,6 +130,7 @@ func (c Client) request(ctx context.Context, op string) error {
 func (c Client) WaitReady(ctx context.Context) error { return c.waitReady(ctx, readyBound) }
 
 func (c Client) waitReady(ctx context.Context, bound time.Duration) error {
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	for {
@@ -139,6 +140,9 @@ func (c Client) waitReady(ctx context.Context, bound time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
+			if caller.Err() != nil {
+				return context.Cause(caller) // interrupted
+			}
 			return errs.New("background.WaitReady", errs.Unavailable, "insightscli start",
 				"the background runner did not come up: %w", err)
 		case <-time.After(readyPause):
@@ -155,6 +159,7 @@ func (c Client) Stop(ctx context.Context) error {
 	if err := c.ask(ctx, owner.Request{Op: OpStop}); err != nil {
 		return err
 	}
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, readyBound)
 	defer cancel()
 	for {
@@ -163,6 +168,9 @@ func (c Client) Stop(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			if caller.Err() != nil {
+				return context.Cause(caller) // interrupted
+			}
 			return errs.New("background.Stop", errs.Incomplete, "insightscli stop", "the background runner is still there")
 		case <-time.After(readyPause):
 		}
@@ -183,6 +191,8 @@ func (c Client) Status(ctx context.Context) (Status, error) {
 		return st, c.absent(now, err)
 	}
 	defer func() { _ = conn.Close() }() // only read from
+	bound, _ := ctx.Deadline()
+	_ = conn.SetReadDeadline(bound) // a closed connection fails below
 	line, err := bufio.NewReader(conn).ReadBytes('\n')
 	if err != nil {
 		return st, c.absent(now, err)
@@ -213,6 +223,10 @@ func (c Client) absent(now owner.Info, err error) error {
 	if errs.KindOf(err) == errs.Unavailable {
 		// It holds its lock and does not listen yet.
 		return errs.New("background.Client", errs.Unavailable, "insightscli start", "%w: %w", ErrAbsent, err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return errs.New("background.Client", errs.Unavailable, fmt.Sprintf("see what process %d is doing", now.PID),
+			"the background runner does not answer: %w", err)
 	}
 	return err
 }
