@@ -137,7 +137,7 @@ func TestHowCommandsEnd(t *testing.T) {
 		"exit 130":        {130, "", "end_turn", true},
 		"kill -TERM $$":   {-1, "SIGTERM", "error", true},
 		"kill -SEGV $$":   {-1, "SIGSEGV", "error", true},
-		"kill -USR1 $$":    {-1, "SIGUSR1", "error", true},
+		"kill -USR1 $$":   {-1, "SIGUSR1", "error", true},
 		"no-such-program": {127, "", "end_turn", true}, // sh says so: it is sh that ran
 	} {
 		t.Run(script, func(t *testing.T) {

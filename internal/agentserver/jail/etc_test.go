@@ -25,7 +25,7 @@ func TestEtcSelect(t *testing.T) {
 
 func TestCarriesCredential(t *testing.T) {
 	for text, want := range map[string]bool{
-		"registry=https://packages.example/\n":               false,
+		"registry=https://packages.example/\n":                 false,
 		"//registry.example/:_authToken=abc":                   true,
 		"_auth = aGk=":                                         true,
 		"[url \"https://x:y@git.example/\"]\n":                 true,
