@@ -52,7 +52,8 @@ lint: ## Format, vet and lint
 	go vet ./...
 	GOOS=darwin go vet ./...
 	GOOS=windows go vet ./...
-	$$(.ci/tool golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)) run
+	@# A cache of its own: a shared one answers with the paths of another checkout.
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/golangci-lint $$(.ci/tool golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)) run
 
 .PHONY: release-check
 release-check: ## Check the release configuration
