@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 GOLANGCI := v2.12.2
 GORELEASER := v2.15.1
+ACT := v0.2.89
 
 version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 commit := $(shell git rev-parse HEAD 2>/dev/null)
@@ -67,7 +68,7 @@ generate: ## Regenerate what is generated: README tables, seccomp programs, help
 .PHONY: bench
 bench: ## Measure against yardsticks in the same run and print a table
 	@$(MAKE) --no-print-directory bin/insightscli ARCHES=$(arch)
-	go run ./bench
+	go run ./bench -act "$$(.ci/tool act github.com/nektos/act@$(ACT) || true)"
 
 .PHONY: docs
 docs: ## Completions and man pages into dist/
