@@ -76,6 +76,8 @@ func (o *cpOptions) validate() error {
 		return usageError("cp copies between a sandbox and this machine, not between two sandboxes")
 	case !from && !to:
 		return usageError("one of the two must be in a sandbox: RUN:PATH")
+	case o.src == "-" || o.dst == "-":
+		return errs.New("cli.cp", errs.Usage, "insightscli exec RUN -- cat FILE", "cp does not stream; - is no file")
 	}
 	return nil
 }

@@ -75,6 +75,9 @@ func (o *showOptions) printToken(ctx context.Context, s *state, rec journal.Reco
 	if rec.Spec.PublishAgent == "" {
 		return errs.New("cli.show", errs.Conflict, "start it with --publish-agent", "the agent server of run %s is not published", rec.Spec.Run.Short())
 	}
+	if rec.State.Terminal() {
+		return errs.New("cli.show", errs.Conflict, "start one with --publish-agent", "run %s is over, and its agent server with it", rec.Spec.Run.Short())
+	}
 	key, err := s.jwtPrivateKey()
 	if err != nil {
 		return err
