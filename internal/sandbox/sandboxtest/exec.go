@@ -165,7 +165,9 @@ func terminal(l *lab) {
 		resize <- [2]uint16{50, 132}
 		_, _ = io.WriteString(typing, "go\n")
 	}()
-	command := sh("test -t 0 && test -t 1 && stty size; read x; stty size; echo $x")
+	// A change of size and what is typed may overtake each other.
+	command := sh(`test -t 0 && test -t 1 && stty size; read x
+		until [ "$(stty size)" = "50 132" ]; do sleep 0.02; done; stty size; echo $x`)
 	command.TTY, command.Rows, command.Cols = true, 24, 80
 	code, err := c.Exec(l.context(), command, agent.Stdio{In: typed, Out: out, Resize: resize})
 	if code != 0 || err != nil || !strings.Contains(out.String(), "50 132") {
