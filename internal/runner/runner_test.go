@@ -202,11 +202,23 @@ func TestKeepLeavesTheSandbox(t *testing.T) {
 	}
 }
 
+// goOn carries an abandoned run to its end under another runner.
+func (r *rig) goOn(run task.ID) {
+	r.t.Helper()
+	if ok, err := r.store.Claim(r.t.Context(), run, "me", "other"); !ok || err != nil {
+		r.t.Fatalf("claim: %v %v", ok, err)
+	}
+	res, err := r.newRunner("other").Execute(r.t.Context(), run, nil, &recorder{})
+	if err != nil || res.State != task.StateCompleted {
+		r.t.Fatalf("result %+v, %v", res, err)
+	}
+}
+
 // A run goes on under another runner with every line once, wherever the first one
 // let go of it: before, within and after a secret.
 func TestAnotherRunnerGoesOn(t *testing.T) {
 	const canary = "canary-value-2718281828459045"
-	for at := 1; at <= 12; at += 3 {
+	for at := 1; at <= 7; at += 2 {
 		t.Run(fmt.Sprintf("after %d outputs", at), func(t *testing.T) {
 			r := newRig(t)
 			spec := r.spec("sh", "-c", `for i in 1 2 3 4; do echo "$i"; sleep 0.05
@@ -222,15 +234,10 @@ func TestAnotherRunnerGoesOn(t *testing.T) {
 				}
 			}}
 			_, err := r.runner.Run(ctx, spec, map[string]secret.String{"CANARY": secret.New(canary)}, nil, first)
-			if ended := err == nil; ended {
-				t.Skip("the command was faster") // nothing to go on with
-			}
-			if ok, err := r.store.Claim(t.Context(), spec.Run, "me", "other"); !ok || err != nil {
-				t.Fatalf("claim: %v %v", ok, err)
-			}
-			res, err := r.newRunner("other").Execute(t.Context(), spec.Run, nil, &recorder{})
-			if err != nil || res.State != task.StateCompleted {
-				t.Fatalf("result %+v, %v", res, err)
+			// Pieces may come together, so that the command is over before the last of
+			// these counts is reached: then the first runner's own story is looked at.
+			if err != nil {
+				r.goOn(spec.Run)
 			}
 			want := "1\n[hidden]\n2\n[hidden]\n3\n[hidden]\n4\n[hidden]\n"
 			if got := output(t, r.stored(spec.Run)); got != want {
