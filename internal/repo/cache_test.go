@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/Insights/insightscli/internal/task"
+	"github.com/Insights/insightscli/internal/testenv"
 )
 
 // three makes three commits of a repository and returns them.
@@ -133,9 +134,7 @@ func TestHalfMadeCheckoutIsMadeAgain(t *testing.T) {
 // A checkout that was made just before the machine went down may have files without
 // their contents.
 func TestCheckoutOfAnEarlierBootIsTrustedOnlyWhenSettled(t *testing.T) {
-	if bootID() == "" {
-		t.Skip("needs a system that tells its boots apart")
-	}
+	testenv.Need(t, "a system that tells its boots apart", bootID() != "")
 	f := newFixture(t)
 	r := f.resolve(task.Repo{}).Repo
 	_, key := f.prepare(r, true)

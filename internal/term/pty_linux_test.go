@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/Insights/insightscli/internal/term"
+	"github.com/Insights/insightscli/internal/testenv"
 )
 
 // pty opens a terminal of the given size.
 func pty(t *testing.T, cols uint16) *os.File {
 	t.Helper()
 	ptmx, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("this machine gives out no terminal: %v", err)
-	}
+	testenv.Need(t, "a machine that gives out terminals", err == nil)
 	t.Cleanup(func() { _ = ptmx.Close() })
 	fd := int(ptmx.Fd())
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
@@ -116,9 +115,7 @@ func TestWhatIsNoTerminal(t *testing.T) {
 // quietly as `head` does.
 func TestOtherErrorsAreTold(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skipf("this machine has no /dev/full: %v", err)
-	}
+	testenv.Need(t, "/dev/full", err == nil)
 	defer func() { _ = full.Close() }()
 	r, _ := pipe(t)
 	s := term.System(r, full, full, nil)

@@ -1,6 +1,6 @@
 // Package embedded holds the agent servers for Linux that `make build` puts into the
 // CLI, gzipped, and unpacks the one that a sandbox needs ([Unpack]). A checkout has
-// none: a placeholder lets everything compile. The CLI itself can then stand in for
+// none, and a note in their place lets everything compile. The CLI itself can then stand in for
 // the agent server where it is a static Linux program ([Self]).
 package embedded
 

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/Insights/insightscli/internal/testenv"
 )
 
 func packed(t *testing.T, content string) []byte {
@@ -140,9 +142,7 @@ func TestStaticTellsAProgramThatNeedsALoader(t *testing.T) {
 		t.Skip("needs Linux programs")
 	}
 	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("needs a shell")
-	}
+	testenv.Need(t, "a shell", err == nil)
 	if err := static(shell); !errors.Is(err, ErrNone) {
 		t.Errorf("%s is taken for static: %v", shell, err)
 	}

@@ -124,7 +124,7 @@ func newClient(ep endpoint, sshProgram string) (*client.Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The name is a placeholder: every connection is a stdio of ssh.
+		// Nobody looks this name up: every connection is a stdio of ssh.
 		opts = append(opts, client.WithHost("http://docker.ssh"), client.WithDialContext(dial))
 	} else {
 		opts = append(opts, client.WithHost(ep.host))

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/Insights/insightscli/internal/testenv"
 )
 
 // An ordinary user who may use the engine gets the same: PID 1 has no capability to
@@ -19,9 +21,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 		t.Skip("runs as an ordinary user already")
 	}
 	info, err := os.Stat("/var/run/docker.sock")
-	if err != nil {
-		t.Skipf("needs the engine's default socket: %v", err)
-	}
+	testenv.Need(t, "the engine's default socket", err == nil)
 	group := info.Sys().(*syscall.Stat_t).Gid
 	dir, err := os.MkdirTemp("", "du-*") //nolint:usetesting // short: the suite binds sockets below it
 	if err != nil {
