@@ -24,41 +24,49 @@ var layers = map[string]int{
 
 	// ports and tools: what several edges speak
 	"internal/sandbox": 1, "internal/link": 1, "internal/secret/seal": 1, "internal/statedb/dberr": 1,
-	"internal/agentserver/proc": 1,
+	"internal/agentserver/proc": 1, "internal/reply": 1, "internal/agentcli": 1,
 
 	// edges: one thing each, over its own SDK
 	"internal/config": 2, "internal/statedb": 2, "internal/journal": 2, "internal/owner": 2, "internal/platform": 2,
 	"internal/agent": 2, "internal/agentserver": 2, "internal/agentserver/embedded": 2, "internal/agentserver/jail": 2,
-	"internal/repo": 2, "internal/image": 2,
+	"internal/repo": 2, "internal/image": 2, "internal/skills": 2,
+	"internal/gateway/llm": 2, "internal/gateway/mcp": 2,
 
 	// drivers
 	"internal/sandbox/docker": 3, "internal/sandbox/local": 3, "internal/sandbox/memory": 3,
 	"internal/sandbox/sandboxtest": 3, "internal/agentserver/execdriver": 3,
+	"internal/agentserver/claude": 3, "internal/agentserver/codex": 3, "internal/agentserver/acp": 3,
 
 	// engine: ports only, never a driver
 	"internal/runner/steps": 4, "internal/runner": 5,
 
-	"internal/background": 6, "internal/render": 6,
+	"internal/background": 6, "internal/render": 6, "internal/session": 6,
 	"internal/agentserver/serverctl": 7, "internal/cli": 8,
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
+
+	// the tests' own programs
+	"test/fakemodel": 9, "test/fakemodel/serve": 10, "test/e2e": 10,
 }
 
 // importers names the only packages that may import an SDK.
 var importers = map[string][]string{
-	"github.com/docker/docker":           {"internal/sandbox/docker"},
-	"github.com/spf13/cobra":             {"internal/cli", "internal/cli/docsgen"},
-	"github.com/spf13/viper":             {"internal/config"},
-	"github.com/joho/godotenv":           {"internal/config"},
-	"modernc.org/sqlite":                 {"internal/statedb"},
-	"github.com/hashicorp/yamux":         {"internal/link"},
-	"github.com/vishvananda/netlink":     {"internal/agentserver/jail"},
-	"github.com/charmbracelet":           {"internal/tui"},
-	"github.com/google/go-github":        {"ghapp", "internal/signing"},
-	"github.com/pkg/browser":             {"ghapp"},
-	"go.temporal.io":                     {"internal/flow"},
-	"go.opentelemetry.io":                {"internal/telemetry"},
-	"github.com/modal-labs/modal-client": {"internal/sandbox/modal"},
-	"github.com/moby/profiles":           {"internal/agentserver/jail/seccomp/gen", "internal/sandbox/docker/seccompgen"},
+	"github.com/docker/docker":               {"internal/sandbox/docker"},
+	"github.com/spf13/cobra":                 {"internal/cli", "internal/cli/docsgen"},
+	"github.com/spf13/viper":                 {"internal/config"},
+	"github.com/joho/godotenv":               {"internal/config"},
+	"modernc.org/sqlite":                     {"internal/statedb"},
+	"github.com/hashicorp/yamux":             {"internal/link"},
+	"github.com/vishvananda/netlink":         {"internal/agentserver/jail"},
+	"github.com/charmbracelet":               {"internal/tui"},
+	"github.com/google/go-github":            {"ghapp", "internal/signing"},
+	"github.com/pkg/browser":                 {"ghapp"},
+	"go.temporal.io":                         {"internal/flow"},
+	"go.opentelemetry.io":                    {"internal/telemetry"},
+	"github.com/modal-labs/modal-client":     {"internal/sandbox/modal"},
+	"github.com/coder/acp-go-sdk":            {"internal/agentserver/acp"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/gateway/mcp"},
+	"github.com/santhosh-tekuri/jsonschema":  {"internal/reply"},
+	"github.com/moby/profiles":               {"internal/agentserver/jail/seccomp/gen", "internal/sandbox/docker/seccompgen"},
 }
 
 type listed struct {

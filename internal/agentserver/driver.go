@@ -28,8 +28,10 @@ type Driver interface {
 
 // Turn is how a turn ended.
 type Turn struct {
-	Outcome wire.Outcome
-	Last    bool // the agent takes no further prompt: the session is over
+	Outcome    wire.Outcome
+	Last       bool            // the agent takes no further prompt: the session is over
+	Structured json.RawMessage // the reply, where the agent gives it apart from its words
+	Rejected   int             // replies that the agent itself found not to fit the schema
 }
 
 // NewDriver makes a driver for one session.
@@ -39,11 +41,6 @@ type NewDriver func(host *Host) Driver
 type Steerer interface {
 	// Steer returns why not, or "".
 	Steer(ctx context.Context, text string) (declined string)
-}
-
-// Answerer is implemented by drivers that ask for permission.
-type Answerer interface {
-	Answer(ctx context.Context, response wire.PermissionResponse) error
 }
 
 // Optioner is implemented by drivers whose sessions have options.
@@ -61,4 +58,6 @@ const (
 	StopEndTurn   = "end_turn"
 	StopError     = "error"
 	StopCancelled = "cancelled"
+	StopRefusal   = "refusal"
+	StopMaxTokens = "max_tokens"
 )

@@ -17,8 +17,11 @@ type Host struct {
 	Env     []string // of the agent's processes
 	Dir     string   // where they start, unless told otherwise
 	Log     *slog.Logger
+	// Attended says that there may be somebody to answer [Host.Ask].
+	Attended bool
 
 	journal *journal
+	asked   asked
 }
 
 // Event puts one event into the journal. It blocks while the journal is full, which

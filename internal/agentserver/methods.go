@@ -39,7 +39,7 @@ func (s *Server) call(ctx context.Context, method string, params json.RawMessage
 		s.session.close(ctx)
 		return map[string]bool{"closed": true}, nil
 	case wire.MethodPermission:
-		return s.callPermission(ctx, params)
+		return s.callPermission(params)
 	case wire.MethodSetOption:
 		return s.callSetOption(ctx, params)
 	case wire.MethodRefresh:
@@ -124,7 +124,7 @@ func contentText(raw json.RawMessage) (string, error) {
 	return b.String(), nil
 }
 
-func (s *Server) callPermission(ctx context.Context, params json.RawMessage) (any, error) {
+func (s *Server) callPermission(params json.RawMessage) (any, error) {
 	var r wire.PermissionResponse
 	if err := parse(params, &r); err != nil {
 		return nil, err
@@ -132,11 +132,7 @@ func (s *Server) callPermission(ctx context.Context, params json.RawMessage) (an
 	if r.RequestID == "" || r.OptionID == "" {
 		return nil, invalid("requestId and optionId are needed")
 	}
-	d, can := s.session.current().(Answerer)
-	if !can {
-		return nil, errors.New("permission request not found: this agent asks for none")
-	}
-	return struct{}{}, d.Answer(ctx, r)
+	return struct{}{}, s.session.host.Answer(r)
 }
 
 func (s *Server) callSetOption(ctx context.Context, params json.RawMessage) (any, error) {

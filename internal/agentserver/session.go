@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/task"
 )
 
 // The readiness of a session, as wire.Health has it.
@@ -66,6 +68,8 @@ type turn struct {
 	done   chan struct{}
 	result wire.TurnResult // set before done is closed
 	err    error
+
+	timedOut bool
 }
 
 func newSession(host *Host, drivers map[string]NewDriver) *session {
@@ -93,6 +97,7 @@ func (s *session) start(ctx, life context.Context, st wire.Start) error {
 		return fmt.Errorf("this agent server has no driver for agent %q", st.Agent)
 	}
 	s.began, s.phase, s.oneShot = time.Now(), "session_create", len(st.Command) > 0
+	s.host.Attended = st.Mode == string(task.ModeInteractive)
 	s.running.Go(func() { s.run(life, newDriver(s.host), st) })
 	s.mu.Unlock()
 
@@ -126,18 +131,42 @@ func (s *session) run(ctx context.Context, d Driver, st wire.Start) {
 	s.ready(d, st)
 	outcome := wire.Outcome{StopReason: StopEndTurn}
 	for t := s.next(ctx); t != nil; t = s.next(ctx) {
-		result, err := d.Prompt(ctx, t.text, t.schema)
-		if err != nil {
-			result = Turn{Outcome: wire.Outcome{StopReason: StopError, Error: err.Error()}, Last: true}
-		}
+		result := s.prompt(ctx, d, t, st.TurnTime)
 		outcome = result.Outcome
-		s.endTurn(t, outcome, result.Last)
+		s.endTurn(t, result)
 		if result.Last {
 			break
 		}
 	}
 	s.closeDriver(context.WithoutCancel(ctx))
 	s.finish(outcome)
+}
+
+// prompt does one turn, within its time.
+func (s *session) prompt(ctx context.Context, d Driver, t *turn, bound time.Duration) Turn {
+	if t.id != "" {
+		m, _ := json.Marshal(wire.UserMessage{Content: t.text, MessageID: t.id, Schema: t.schema}) // cannot fail
+		if f := (wire.Frame{Type: wire.FrameEvent, Method: wire.EventUserMessage, Data: m}); wire.FrameSize(&f) <= wire.MaxFrame {
+			s.journal.append(f)
+		}
+	}
+	var late atomic.Bool
+	if bound > 0 {
+		timer := time.AfterFunc(bound, func() {
+			late.Store(true)
+			s.cancel(ctx)
+		})
+		defer timer.Stop()
+	}
+	result, err := d.Prompt(ctx, t.text, t.schema)
+	if err != nil {
+		result = Turn{Outcome: wire.Outcome{StopReason: StopError, Error: err.Error()}, Last: true}
+	}
+	t.timedOut = late.Load() && result.Outcome.StopReason == StopCancelled
+	if t.timedOut {
+		result.Outcome = wire.Outcome{StopReason: StopError, Error: fmt.Sprintf("the turn took longer than %s", bound)}
+	}
+	return result
 }
 
 // closeDriver closes the driver if there is one, once.
@@ -199,12 +228,12 @@ func (s *session) next(ctx context.Context) *turn {
 	}
 }
 
-// endTurn answers whoever waits for the turn. The end of the last one is told by
-// FrameDone instead of an event.
-func (s *session) endTurn(t *turn, o wire.Outcome, last bool) {
-	if !last {
-		params, _ := json.Marshal(map[string]string{"stopReason": o.StopReason}) // strings always marshal
-		s.journal.append(wire.Frame{Type: wire.FrameEvent, Method: "_insights/turn_complete", Data: params})
+// endTurn answers whoever waits for the turn. That of a plain command is told by
+// FrameDone alone.
+func (s *session) endTurn(t *turn, r Turn) {
+	o := r.Outcome
+	if !s.oneShot {
+		s.turnComplete(t, r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,6 +244,22 @@ func (s *session) endTurn(t *turn, o wire.Outcome, last bool) {
 	}
 	s.inbox.ended(t)
 	close(t.done)
+}
+
+// turnComplete writes how a turn of an agent ended. A reply that is too long for a frame
+// is left out; the agent's words are there.
+func (s *session) turnComplete(t *turn, r Turn) {
+	c := wire.TurnComplete{
+		MessageID: t.id, StopReason: r.Outcome.StopReason, Error: brief(r.Outcome.Error),
+		Structured: r.Structured, Rejected: r.Rejected, TimedOut: t.timedOut,
+	}
+	f := wire.Frame{Type: wire.FrameEvent, Method: wire.EventTurnComplete}
+	f.Data, _ = json.Marshal(c)
+	if f.Data == nil || wire.FrameSize(&f) > wire.MaxFrame {
+		c.Structured = nil
+		f.Data, _ = json.Marshal(c) // of strings and numbers
+	}
+	s.journal.append(f)
 }
 
 // finish writes the last frame and turns away those that still wait.

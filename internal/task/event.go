@@ -16,6 +16,7 @@ const (
 	KindPermission Kind = "permission" // the agent asks for leave
 	KindDenied     Kind = "denied"     // a network connection was refused
 	KindUsage      Kind = "usage"      // tokens and cost
+	KindTurn       Kind = "turn"       // what came of one turn: [Turn]
 	KindNotice     Kind = "notice"     // a line for people: [Notice]
 	KindFinished   Kind = "finished"   // the last event; carries the [Result]
 )
@@ -67,6 +68,99 @@ type Output struct {
 	// same stream.
 	Continued bool `json:"continued,omitempty"`
 }
+
+// Permission is the payload of [KindPermission]: the agent waits for an [Input] of kind
+// [InputPermission] that names the request and one of the options.
+type Permission struct {
+	RequestID string             `json:"requestId"`
+	ToolCall  PermissionTool     `json:"toolCall"`
+	Options   []PermissionOption `json:"options"`
+	// Default is the option that is taken when nobody has answered by Deadline.
+	Default  string    `json:"default"`
+	Deadline time.Time `json:"deadline"`
+}
+
+// PermissionTool is what the agent wants to do.
+type PermissionTool struct {
+	ID    string          `json:"toolCallId,omitempty"`
+	Title string          `json:"title"`
+	Kind  string          `json:"kind,omitempty"` // ACP tool kind: execute, edit, ...
+	Input json.RawMessage `json:"rawInput,omitempty"`
+}
+
+// PermissionOption is one possible answer. Kind is that of ACP: allow_once,
+// allow_always, reject_once, reject_always.
+type PermissionOption struct {
+	ID   string `json:"optionId"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+}
+
+// The ids of the options that our own drivers offer, which are also their kinds.
+const (
+	AllowOnce   = "allow_once"
+	AllowAlways = "allow_always"
+	RejectOnce  = "reject_once"
+)
+
+// Tokens are counts of tokens and what they cost.
+type Tokens struct {
+	Input      int64 `json:"input_tokens"` // without those of the cache
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_tokens"`
+	CacheWrite int64 `json:"cache_write_tokens"`
+	Thought    int64 `json:"thought_tokens"` // part of Output
+	Total      int64 `json:"total_tokens"`   // Input, Output, CacheRead and CacheWrite
+	Requests   int64 `json:"requests"`
+	// CostUSD is what they cost by the price list, in US dollars. Unpriced counts the
+	// requests to models that are not in it, which CostUSD leaves out.
+	CostUSD  float64 `json:"cost_usd"`
+	Unpriced int64   `json:"unpriced_requests,omitempty"`
+}
+
+// Add returns the sum.
+func (t Tokens) Add(u Tokens) Tokens {
+	return Tokens{
+		Input: t.Input + u.Input, Output: t.Output + u.Output, CacheRead: t.CacheRead + u.CacheRead,
+		CacheWrite: t.CacheWrite + u.CacheWrite, Thought: t.Thought + u.Thought, Total: t.Total + u.Total,
+		Requests: t.Requests + u.Requests, CostUSD: t.CostUSD + u.CostUSD, Unpriced: t.Unpriced + u.Unpriced,
+	}
+}
+
+// Usage is the payload of [KindUsage]: one request to a model, and the run's sum with it.
+type Usage struct {
+	Model   string `json:"model"`
+	Request Tokens `json:"request"`
+	Run     Tokens `json:"run"`
+}
+
+// Turn is the payload of [KindTurn]: what came of one prompt after its turns of the agent,
+// which are more than one when the first reply could not be used.
+type Turn struct {
+	Number    int             `json:"turn"`                // of the prompt in its run, from 1
+	MessageID string          `json:"messageId,omitempty"` // of the input; empty for the run's own prompt
+	OK        bool            `json:"ok"`
+	Text      string          `json:"text,omitempty"`  // the agent's last message
+	Value     json.RawMessage `json:"value,omitempty"` // the validated reply, where a schema was asked for
+	Attempts  int             `json:"attempts"`        // replies that were looked at; 1 is the first one fits
+	// Degraded marks a reply that fits its schema, after others did not, only because it
+	// says nothing: empty texts and lists, placeholders.
+	Degraded bool   `json:"degraded,omitempty"`
+	Category string `json:"category,omitempty"` // of Error, see the constants
+	Error    string `json:"error,omitempty"`
+}
+
+// The categories of a turn that failed.
+const (
+	TurnEmpty     = "empty"                // twice without a word
+	TurnRefused   = "refusal"              // the model refused
+	TurnInvalid   = "invalid"              // the reply does not fit its schema
+	TurnError     = "error"                // the agent failed
+	TurnCancelled = "cancelled"            // interrupted
+	TurnSilent    = "no_turn_output"       // out of time, without a sign of the agent
+	TurnStalled   = "stalled_after_output" // out of time, silent after it had begun
+	TurnBusy      = "active_at_budget"     // out of time, still at work
+)
 
 // Notice is the payload of [KindNotice].
 type Notice struct {

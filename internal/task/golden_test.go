@@ -79,7 +79,10 @@ func fullSpec() Spec {
 	return Spec{
 		V: 1, Task: "00000000-0000-4000-8000-000000000001", Run: "00000000-0000-4000-8000-000000000002", Team: 3, User: 4,
 		Title: "title", Description: "prompt", OriginProduct: "user_created",
-		Agent: Agent{Name: "exec", Command: []string{"echo", "a b"}},
+		Agent: Agent{
+			Name: "exec", Command: []string{"echo", "a b"},
+			Model: "model", Effort: "high", PermissionMode: "plan", Program: "/opt/claude",
+		},
 		Repos: []Repo{{
 			Source: RepoLocal, Org: "org", Name: "repo", Path: "/src/repo", URL: "https://git.example/org/repo",
 			Branch: "main", Commit: "0123abc", Mount: true, Uncommitted: true,
@@ -90,6 +93,18 @@ func fullSpec() Spec {
 		Template: "default_base", Image: "image:tag", Network: NetworkFull, CPUs: 1.5, MemoryMiB: 512,
 		Timeout: Duration(3 * time.Hour), IdleTimeout: Duration(30 * time.Minute), HostGrace: Duration(2 * time.Minute),
 		Env: map[string]string{"K": "v"}, Secrets: []string{"TOKEN"}, Schema: json.RawMessage(`{"type":"object"}`),
+		LLM: LLM{
+			AnthropicURL: "https://a.example", OpenAIURL: "https://o.example", ForwardURL: "https://f.example",
+			MaxCost: 1.5, MaxTokens: 1000, Prices: "m=1,2",
+		},
+		MCP: MCP{
+			URL: "http://localhost:8787/mcp", Require: []string{"insights"}, Approve: "delete",
+			Servers: []MCPServer{{
+				Name: "mine", URL: "https://m.example", Headers: map[string]string{"A": "${B}"},
+				Command: []string{"server"}, Env: map[string]string{"K": "v"},
+			}},
+		},
+		Skills: "abc", Session: true, TurnTime: Duration(30 * time.Minute),
 		AgentUID: 1000, AgentGID: 1001, Keep: true, PublishAgent: "127.0.0.1:0", TrustMount: true, ExitCode: true,
 		ToolDirs: []string{"/opt/go"}, Detached: true,
 	}
@@ -132,6 +147,11 @@ func fullResult() Result {
 		Kind: "task_failed", Error: "error", Hint: "hint", Cleanup: "cleanup", Provider: "local", Sandbox: "box",
 		Started: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC), Finished: time.Date(2026, 11, 29, 12, 0, 1, 5000, time.UTC),
 		IdleEnd: true, WallClockEnd: true,
+		Turn: &Turn{
+			Number: 1, MessageID: "m", OK: true, Text: "text", Value: json.RawMessage(`{}`), Attempts: 2,
+			Degraded: true, Category: TurnInvalid, Error: "error",
+		},
+		Usage: &Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Thought: 5, Total: 10, Requests: 6, CostUSD: 0.5, Unpriced: 7},
 		Repos: []RepoResult{{
 			Org: "org", Name: "repo", Base: "0123", Commit: "4567", Ref: "refs/insights/r",
 			Files: 1, Insertions: 2, Deletions: 3, Error: "error",

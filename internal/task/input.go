@@ -12,6 +12,7 @@ const (
 	InputInterrupt  InputKind = "interrupt"  // end the turn, not the run
 	InputPermission InputKind = "permission" // the answer to a permission request
 	InputOption     InputKind = "option"     // set a session option
+	InputEnd        InputKind = "end"        // end a session in order: Value is the state, Text the error
 	InputCancel     InputKind = "cancel"     // end the run
 )
 

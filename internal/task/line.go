@@ -28,6 +28,8 @@ func (k Kind) method() string {
 		return "_insights/network_denied"
 	case KindUsage:
 		return "_insights/usage_update"
+	case KindTurn:
+		return "_insights/turn_result"
 	case KindNotice:
 		return "_insights/console"
 	case KindFinished:
@@ -39,7 +41,7 @@ func (k Kind) method() string {
 // Kinds are the kinds of event that this version knows, in the order in which they are
 // told to people.
 func Kinds() []Kind {
-	return []Kind{KindStep, KindAgent, KindOutput, KindPermission, KindDenied, KindUsage, KindNotice, KindFinished}
+	return []Kind{KindStep, KindAgent, KindOutput, KindPermission, KindDenied, KindUsage, KindTurn, KindNotice, KindFinished}
 }
 
 // AppendLine appends the stored line of ev, newline included, to dst: the one

@@ -40,6 +40,8 @@ type Result struct {
 	IdleEnd      bool `json:"timed_out_inactivity,omitempty"` // ended for lack of activity: not an error
 	WallClockEnd bool `json:"timed_out_wall_clock,omitempty"`
 
+	Turn  *Turn        `json:"turn,omitempty"`  // the last one, where an agent talked
+	Usage *Tokens      `json:"usage,omitempty"` // what went to models through the gateway
 	Repos []RepoResult `json:"repos,omitempty"`
 }
 

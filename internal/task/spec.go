@@ -62,6 +62,12 @@ type Spec struct {
 	Secrets []string          `json:"secrets,omitempty"` // names only; values are sealed elsewhere
 	Schema  json.RawMessage   `json:"schema,omitempty"`  // JSON Schema of the reply
 
+	LLM      LLM      `json:"llm,omitzero"`
+	MCP      MCP      `json:"mcp,omitzero"`
+	Skills   string   `json:"skills,omitempty"`       // content hash of the bundle of skills; empty is none
+	Session  bool     `json:"session,omitempty"`      // open for further turns until somebody ends it
+	TurnTime Duration `json:"turn_timeout,omitempty"` // bound of one turn of an agent; 0 is none
+
 	AgentUID int `json:"agent_uid"` // numeric owner of the workspace and of the agent's processes
 	AgentGID int `json:"agent_gid"`
 
@@ -87,6 +93,53 @@ type Engine struct {
 type Agent struct {
 	Name    string   `json:"name"`              // exec, claude, codex, acp:CMD
 	Command []string `json:"command,omitempty"` // exec: argv, at least one element
+
+	Model          string `json:"model,omitempty"`           // empty is the agent's own choice
+	Effort         string `json:"effort,omitempty"`          // reasoning effort, in the agent's words
+	PermissionMode string `json:"permission_mode,omitempty"` // in the agent's words, see PermissionModes
+	// Program is the agent's program on the host: a file, or a directory that holds it.
+	// It is mounted for sandboxes whose image has none.
+	Program string `json:"program,omitempty"`
+}
+
+// The agents beside acp:CMD.
+const (
+	AgentExec   = "exec"
+	AgentClaude = "claude"
+	AgentCodex  = "codex"
+	AgentACP    = "acp:" // a prefix: what follows is the command of an ACP agent
+)
+
+// Drives reports whether the agent talks to a model, as opposed to a plain command.
+func (a Agent) Drives() bool { return a.Name != AgentExec }
+
+// LLM says where the requests of an agent to a model go, and how much they may cost. Keys
+// are sealed with the run's secrets.
+type LLM struct {
+	AnthropicURL string  `json:"anthropic_url,omitempty"` // base URL, without /v1
+	OpenAIURL    string  `json:"openai_url,omitempty"`    // base URL, without /v1
+	ForwardURL   string  `json:"forward_url,omitempty"`   // another gateway, reached with the run's own token
+	MaxCost      float64 `json:"max_cost,omitempty"`      // US dollars; 0 is no bound
+	MaxTokens    int64   `json:"max_tokens,omitempty"`    // of all kinds; 0 is no bound
+	Prices       string  `json:"prices,omitempty"`        // the user's own, see setting INSIGHTS_LLM_PRICES
+}
+
+// MCP says which MCP servers an agent gets beside our own tools.
+type MCP struct {
+	URL     string      `json:"url,omitempty"`     // the Insights MCP server, as the host reaches it
+	Require []string    `json:"require,omitempty"` // names of servers that must be connected
+	Approve string      `json:"approve,omitempty"` // regular expression of the tools that need leave; empty is none
+	Servers []MCPServer `json:"servers,omitempty"`
+}
+
+// MCPServer is one server of the user's. Exactly one of URL and Command is set. In
+// Headers and Env "${NAME}" stands for the sealed value of that variable.
+type MCPServer struct {
+	Name    string            `json:"name"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Command []string          `json:"command,omitempty"` // started on the host, speaks over its standard streams
+	Env     map[string]string `json:"env,omitempty"`
 }
 
 // RepoSource says where a repository comes from.

@@ -129,15 +129,15 @@ func (c *Child) End(grace time.Duration, signals ...syscall.Signal) {
 		case <-c.done:
 		default:
 			_ = c.signal(sig)
-			c.wait(grace)
+			c.Wait(grace)
 		}
 	}
 	_ = c.signal(syscall.SIGKILL)
-	c.wait(grace)
+	c.Wait(grace)
 }
 
-// wait returns when the process has ended, or after d.
-func (c *Child) wait(d time.Duration) {
+// Wait returns when the process has ended, or after d.
+func (c *Child) Wait(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -32,7 +32,16 @@ const (
 	ServerPath  = "/opt/insights/bin/insights-agent-server"
 	ServerLog   = "/tmp/agent-server.log"
 	ObjectsDir  = "/opt/insights/objects" // read-only git object directories, one numbered subdirectory each
-	DefaultPort = 47821                   // the HTTP surface
+	ProgramsDir = "/opt/insights/agents"  // agents' programs that were mounted from the host, one entry each
+	SkillsDir   = "/scripts/plugins/insights"
+	DefaultPort = 47821 // the HTTP surface
+)
+
+// The loopback ports of the host's services in every sandbox.
+const (
+	PortLLM = 47822
+	PortMCP = 47823
+	PortAPI = 47824
 )
 
 // Boot is everything PID 1 is told at start. It is erased from where it was read
@@ -62,6 +71,10 @@ type Boot struct {
 	JournalMiB int           `json:"journal_mib"` // bound of the event journal; 0 is 64
 	// Lifetime ends the agent of a sandbox that no host cares for any more; 0 is never.
 	Lifetime time.Duration `json:"lifetime,omitempty"`
+
+	// Ports are the loopback ports at which the agent finds services of the host
+	// (ServiceLLM, ServiceMCP, ServiceAPI). Absent: that service is not offered.
+	Ports map[string]int `json:"ports,omitempty"`
 
 	HTTPPort int    `json:"http_port"` // 0: no TCP listener
 	JWTKey   []byte `json:"jwt_key"`   // PEM of the public key that /events and /command check
@@ -104,6 +117,23 @@ type Start struct {
 	Prompt  string          `json:"prompt,omitempty"`
 	Schema  json.RawMessage `json:"schema,omitempty"`
 	Mode    string          `json:"mode"` // task.Mode
+
+	Model          string      `json:"model,omitempty"`
+	Effort         string      `json:"effort,omitempty"`
+	PermissionMode string      `json:"permission_mode,omitempty"` // in the agent's words; empty: full access
+	MCP            []MCPServer `json:"mcp,omitempty"`
+	// PreferMounted: the program under ProgramsDir goes before one in the PATH.
+	PreferMounted bool `json:"prefer_mounted,omitempty"`
+	// TurnTime bounds one turn: it is cancelled then, and has failed. 0 is no bound.
+	TurnTime time.Duration `json:"turn_time,omitempty"`
+}
+
+// MCPServer is one MCP server of the agent, over streamable HTTP. The agent
+// authenticates with the run's token.
+type MCPServer struct {
+	Name     string `json:"name"`
+	URL      string `json:"url"`
+	Required bool   `json:"required,omitempty"` // a turn without it has failed
 }
 
 // Health is the answer of /health and MethodHealth. HTTP is up before the session:
@@ -120,6 +150,27 @@ type Health struct {
 	Active        bool     `json:"active"`          // a turn or a command is going on
 	Capabilities  []string `json:"capabilities"`
 	Error         string   `json:"error,omitempty"`
+}
+
+// Methods of FrameEvent that hosts act on.
+const (
+	EventTurnComplete = "_insights/turn_complete" // TurnComplete
+	EventUserMessage  = "_insights/user_message"  // UserMessage, when its turn begins
+	EventUpdate       = "session/update"          // {"update": an ACP session update}
+	EventPermission   = "_insights/permission_request"
+	EventPermitted    = "_insights/permission_resolved" // {"requestId","optionId","by"}
+)
+
+// TurnComplete is the payload of EventTurnComplete.
+type TurnComplete struct {
+	MessageID  string `json:"messageId,omitempty"` // empty for the prompt of Start
+	StopReason string `json:"stopReason"`
+	Error      string `json:"error,omitempty"`
+	// Structured is the reply where the agent gives it apart from its words.
+	Structured json.RawMessage `json:"structured,omitempty"`
+	// Rejected is how many replies the agent itself found not to fit the schema.
+	Rejected int  `json:"rejected,omitempty"`
+	TimedOut bool `json:"timedOut,omitempty"` // the turn was longer than Start.TurnTime
 }
 
 // FrameType is the first byte of an event frame.
