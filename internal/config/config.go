@@ -22,6 +22,7 @@ type Config struct {
 	RepoMounts    []RepoMount `mapstructure:"sandbox_repo_mount_map"`
 
 	Run     Run     `mapstructure:",squash"`
+	Agents  Agents  `mapstructure:",squash"`
 	Account Account `mapstructure:",squash"`
 	Machine Machine `mapstructure:",squash"`
 
@@ -43,8 +44,30 @@ type Run struct {
 	Tools       string        `mapstructure:"insightscli_tools"`
 }
 
+// Agents holds what concerns agents that talk to a model.
+type Agents struct {
+	Model          string               `mapstructure:"insightscli_model"`
+	Effort         string               `mapstructure:"insightscli_effort"`
+	PermissionMode string               `mapstructure:"insightscli_permission_mode"`
+	TurnTimeout    time.Duration        `mapstructure:"insightscli_turn_timeout"`
+	MaxCost        float64              `mapstructure:"insightscli_max_cost"`
+	MaxTokens      int                  `mapstructure:"insightscli_max_tokens"`
+	AnthropicURL   string               `mapstructure:"insights_llm_anthropic_url"`
+	OpenAIURL      string               `mapstructure:"insights_llm_openai_url"`
+	Prices         string               `mapstructure:"insights_llm_prices"`
+	MCPServers     map[string]MCPServer `mapstructure:"insights_mcp_servers"`
+	RequireMCP     []string             `mapstructure:"insightscli_require_mcp"`
+	Approval       string               `mapstructure:"insights_exec_permission_regex"`
+	Skills         []string             `mapstructure:"insightscli_skills"`
+	SkillsOverlay  string               `mapstructure:"sandbox_local_skills_host_path"`
+	ClaudePath     string               `mapstructure:"claude_code_executable"`
+	CodexPath      string               `mapstructure:"codex_path"`
+}
+
 // Account holds what belongs to accounts elsewhere.
 type Account struct {
+	AnthropicKey       secret.String `mapstructure:"anthropic_api_key"`
+	OpenAIKey          secret.String `mapstructure:"openai_api_key"`
 	JWTPrivateKey      secret.String `mapstructure:"sandbox_jwt_private_key"`
 	GitHubClientID     string        `mapstructure:"github_app_client_id"`
 	GitHubClientSecret secret.String `mapstructure:"github_app_client_secret"`

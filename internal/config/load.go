@@ -64,8 +64,8 @@ func readLayers(o LoadOptions, at place) ([]layer, error) {
 	}{
 		{findUp(o.Dir, ".env.local"), readDotenv},
 		{findUp(o.Dir, ".env"), readDotenv},
-		{findUp(o.Dir, "insights.yaml"), readYAML},
-		{userConfig(o.Environ, at), readYAML},
+		{findUp(o.Dir, "insights.yaml"), readProjectYAML},
+		{userConfig(o.Environ, at), readUserYAML},
 	}
 	for _, f := range files {
 		if f.path == "" {

@@ -39,6 +39,10 @@ func (s Setting) parse(text string, at place) (any, error) {
 		return parsePath(text, at)
 	case TypeMounts:
 		return ParseMounts(text, at.home)
+	case TypeList:
+		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }), nil
+	case TypeServers:
+		return parseServers(text)
 	}
 	return text, nil
 }

@@ -39,6 +39,13 @@ func sample(s config.Setting, home string) (text string, want any) {
 	case config.TypeMounts:
 		return "Org/Repo:~/x", []config.RepoMount{{Org: "org", Name: "repo", Path: filepath.Join(home, "x")}}
 	}
+	switch s.Type {
+	case config.TypeList:
+		return "a, b,c", []string{"a", "b", "c"}
+	case config.TypeServers:
+		return `{"s":{"command":"serve","args":["-x"],"env":{"K":"${V}"}}}`,
+			map[string]config.MCPServer{"s": {Command: "serve", Args: []string{"-x"}, Env: map[string]string{"K": "${V}"}}}
+	}
 	return "text", "text"
 }
 
@@ -89,7 +96,7 @@ func TestEverySettingReachesItsField(t *testing.T) {
 func exported(c config.Config) []any {
 	return []any{
 		c.Provider, c.Debug, c.Test, c.CloudDeployment, c.APIURL, c.LLMGatewayURL, c.MCPURL, c.RepoMounts,
-		c.Run, c.Account, c.Machine,
+		c.Run, c.Agents, c.Account, c.Machine,
 	}
 }
 
@@ -102,6 +109,7 @@ func wrong(kind config.Type) []string {
 		config.TypeDuration: {"soon", "-1s", "30", "1d"},
 		config.TypeURL:      {"localhost:8000", "ftp://h", "http://", "/p", "http://%zz"},
 		config.TypeMounts:   {"a", "a/b:rel", "a/b:/x,a/b:/y"},
+		config.TypeServers:  {"x", "[]", `{"a":{}}`, `{"a":{"url":"ftp://h"}}`, `{"a":{"url":"http://h","command":"c"}}`, `{"a":{"nope":1}}`},
 	}[kind]
 }
 
@@ -124,7 +132,7 @@ func TestWrongTextNamesItsSource(t *testing.T) {
 					return p.load(nil)
 				})
 			}
-			if s.Key != "" {
+			if s.Key != "" && !s.UserFile && s.Type != config.TypeServers {
 				wantPlace(t, s, "YAML", "insights.yaml:3: "+s.Name+": ", errs.Config, func(p place) (config.Config, error) {
 					p.write(filepath.Join(p.sub, "insights.yaml"), "# mine\n\n"+s.Key+": '"+text+"'\n")
 					return p.load(nil)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +13,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// readProjectYAML reads an insights.yaml, which comes with a repository.
+func readProjectYAML(path string) (entries, error) { return readYAML(path, false) }
+
+// readUserYAML reads the user's own config.yaml.
+func readUserYAML(path string) (entries, error) { return readYAML(path, true) }
+
 // readYAML reads insights.yaml or config.yaml: one flat mapping from the keys of
 // the table to a scalar or, for a list, a sequence of scalars.
-func readYAML(path string) (entries, error) {
+func readYAML(path string, users bool) (entries, error) {
 	b, err := readFile(path)
 	if err != nil || b == nil {
 		return nil, err
@@ -42,22 +49,25 @@ func readYAML(path string) (entries, error) {
 	}
 	got := entries{}
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		if err := got.addNode(root.Content[i], root.Content[i+1]); err != nil {
+		if err := got.addNode(root.Content[i], root.Content[i+1], users); err != nil {
 			return nil, err
 		}
 	}
 	return got, nil
 }
 
-func (e entries) addNode(key, value *yaml.Node) error {
+func (e entries) addNode(key, value *yaml.Node, users bool) error {
 	s, known := find(func(s Setting) bool { return s.Key != "" && s.Key == key.Value })
 	if !known {
 		return &lineError{line: key.Line, err: unknownKey(key.Value)}
 	}
+	if s.UserFile && !users {
+		return &lineError{line: key.Line, err: fmt.Errorf("%q is read from your own config.yaml and the environment, not from a file that a repository may bring", key.Value)}
+	}
 	if _, twice := e[s.Name]; twice {
 		return &lineError{line: key.Line, err: fmt.Errorf("key %q is given twice", key.Value)}
 	}
-	text, err := nodeText(value, s.Type == TypeMounts || s.Key == "scopes")
+	text, err := s.nodeText(value)
 	if err != nil {
 		return &lineError{line: value.Line, err: fmt.Errorf("%s: %w", key.Value, err)}
 	}
@@ -78,6 +88,22 @@ func unknownKey(key string) error {
 		return fmt.Errorf("%s is read from the environment, not from this file", s.Name)
 	}
 	return fmt.Errorf("unknown key %q", key)
+}
+
+// nodeText flattens the value of s to the text it would have in the environment.
+func (s Setting) nodeText(n *yaml.Node) (string, error) {
+	if s.Type != TypeServers {
+		return nodeText(n, s.Type == TypeMounts || s.Type == TypeList || s.Key == "scopes")
+	}
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return "", errors.New("expected a mapping from name to server")
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", errors.New("expected a mapping from name to server")
+	}
+	return string(b), nil
 }
 
 // nodeText flattens a value to the text it would have in the environment.

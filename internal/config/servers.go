@@ -1,0 +1,69 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// MCPServer is one entry of INSIGHTS_MCP_SERVERS, in the form that other tools write into
+// an mcp.json.
+type MCPServer struct {
+	Type    string            `json:"type,omitempty"` // http, stdio; empty follows from the rest
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+// parseServers reads a JSON object from name to server. Its errors never repeat a value,
+// which may be a secret.
+func parseServers(text string) (map[string]MCPServer, error) {
+	var servers map[string]MCPServer
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&servers); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("not a JSON object from name to server (offset %d)", syntax.Offset)
+		}
+		return nil, fmt.Errorf("not a mapping from name to server with url, headers, command, args and env: %s", fieldOf(err))
+	}
+	for name, s := range servers {
+		if err := s.check(); err != nil {
+			return nil, fmt.Errorf("server %q: %w", name, err)
+		}
+	}
+	return servers, nil
+}
+
+func (s MCPServer) check() error {
+	switch {
+	case s.Type != "" && s.Type != "http" && s.Type != "stdio":
+		return fmt.Errorf("type %q is neither http nor stdio", s.Type)
+	case (s.URL == "") == (s.Command == ""):
+		return errors.New("give url or command, one of them")
+	case s.URL == "" && s.Type == "http", s.URL != "" && s.Type == "stdio":
+		return fmt.Errorf("type %s does not suit what is given", s.Type)
+	}
+	if s.URL != "" {
+		_, err := parseURL(s.URL)
+		return err
+	}
+	return nil
+}
+
+// fieldOf is the part of a decoding error that holds no value.
+func fieldOf(err error) string {
+	var typ *json.UnmarshalTypeError
+	if errors.As(err, &typ) {
+		return typ.Field + " has the wrong form"
+	}
+	msg := strings.TrimPrefix(err.Error(), "json: ")
+	if strings.HasPrefix(msg, "unknown field") {
+		return msg
+	}
+	return "it has the wrong form"
+}
