@@ -121,9 +121,7 @@ func New(c Config) *Server {
 // Open asks the host for one of its services (wire.ServiceLLM, ...). While there is
 // no host it waits up to Boot.HostGrace.
 func (s *Server) Open(ctx context.Context, service string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.boot.HostGrace)
-	defer cancel()
-	return s.link.Open(ctx, service)
+	return s.link.Open(ctx, service, s.boot.HostGrace)
 }
 
 // Stop makes Serve return. It may be called again.
@@ -140,8 +138,13 @@ func (s *Server) Kill() {
 // it; then it ends the agent, gives the host a moment to take what is in the
 // journal, and returns when nothing of it is left running. It is called once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	ports, err := s.listenPorts(ctx)
+	if err != nil {
+		return err
+	}
 	public, err := s.listenHTTP(ctx)
 	if err != nil {
+		closePorts(ports)
 		return err
 	}
 	inner, hangUp := context.WithCancel(context.WithoutCancel(ctx)) // the host is heard to the end
@@ -166,6 +169,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 	})
 	serving.Go(func() { s.http.serve(inner, public) })
+	for _, p := range ports {
+		serving.Go(func() { p.serve(inner) })
+	}
 	serving.Go(func() { s.expire(inner) })
 	serving.Go(func() { s.giveUp(inner) })
 
@@ -253,6 +259,9 @@ func (s *Server) Health() wire.Health {
 	h := s.session.health()
 	h.Status, h.LastSeq, h.BootMs = "ok", last, s.upMs
 	h.Capabilities = []string{"events", "exec", "archive", "http"}
+	if len(s.boot.Ports) > 0 {
+		h.Capabilities = append(h.Capabilities, "services")
+	}
 	return h
 }
 

@@ -127,30 +127,38 @@ func (s *Server) Host() (*Session, <-chan struct{}) {
 	return s.current, s.changed
 }
 
-// Open asks the host for a service. Without a host it waits for one until ctx is
-// done.
-func (s *Server) Open(ctx context.Context, service string) (net.Conn, error) {
+// answerTime bounds how long a host that is there may take to answer [Server.Open].
+const answerTime = 30 * time.Second
+
+// Open asks the host for a service. While there is no host it waits for one, up to
+// grace; the error is then [ErrNoHost].
+func (s *Server) Open(ctx context.Context, service string, grace time.Duration) (net.Conn, error) {
+	waiting, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
 	for {
 		session, changed := s.Host()
-		if session == nil {
-			select {
-			case <-changed:
-				continue
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
+		if session != nil {
+			conn, err := ask(ctx, session, service)
+			if !errors.Is(err, ErrClosed) {
+				return conn, err
 			}
+			// The link broke meanwhile: its server is about to say so.
 		}
-		conn, err := session.Open(ctx, service)
-		if !errors.Is(err, ErrClosed) {
-			return conn, err
-		}
-		// The link broke meanwhile: its server is about to say so.
 		select {
 		case <-changed:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, ErrNoHost
 		}
 	}
+}
+
+func ask(ctx context.Context, host *Session, service string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return host.Open(ctx, service)
 }
 
 // wait pauses for d, or until ctx is done.

@@ -162,27 +162,41 @@ func connectForEver(ctx context.Context, dir string) {
 }
 
 // TestServerOpenWaitsForAHost: a call of the agent is held until a host is there
-// again, and its context bounds it.
+// again, and the grace and its context bound it.
 func TestServerOpenWaitsForAHost(t *testing.T) {
 	key, boot := testKeys(t)
 	server, dir := listenServer(t, boot, nil)
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := server.Open(short, "llm"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := server.Open(short, "llm", time.Hour); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("without a host: %v", err)
 	}
-	opened := make(chan error, 1)
+	for _, grace := range []time.Duration{0, 10 * time.Millisecond} {
+		if _, err := server.Open(t.Context(), "llm", grace); !errors.Is(err, ErrNoHost) {
+			t.Fatalf("without a host for %v: %v", grace, err)
+		}
+	}
+	opened, lost := make(chan error, 1), make(chan (<-chan struct{}), 1)
 	go func() {
-		_, err := server.Open(t.Context(), "llm")
+		conn, err := server.Open(t.Context(), "llm", time.Hour)
+		lost <- Lost(conn)
 		opened <- err
 	}()
 	host := mustDial(t, dir, key)
 	go func() {
 		_ = host.Serve(t.Context(), map[string]Handler{"llm": echo})
 	}()
+	gone := <-lost
 	if err := <-opened; err != nil {
 		t.Fatal(err)
 	}
+	conn, err := server.Open(t.Context(), "llm", 0) // a host that is there needs no grace
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	_ = host.Close()
+	<-gone
 }
 
 func TestServeConn(t *testing.T) {

@@ -34,6 +34,8 @@ var (
 	ErrClosed = errors.New("the link is closed")
 	// ErrRefused is wrapped when the other side does not serve what was asked for.
 	ErrRefused = errors.New("refused by the other side")
+	// ErrNoHost is the error of a service that no host was there to give.
+	ErrNoHost = errors.New("there is no host to ask")
 )
 
 // Handler serves one stream that the other side opened. It owns conn; Serve closes
@@ -222,6 +224,16 @@ func Arg(conn net.Conn) string {
 		return st.arg
 	}
 	return ""
+}
+
+// Lost returns a channel that is closed when the link under a stream is gone: a stream
+// that such an end has cut looks to its reader like one that was closed in order. conn is
+// one that [Session.Open] returned; the channel of any other is nil.
+func Lost(conn net.Conn) <-chan struct{} {
+	if s, ok := conn.(*yamux.Stream); ok {
+		return s.Session().CloseChan()
+	}
+	return nil
 }
 
 func (st *stream) accept() error { return st.answer("ok\n") }

@@ -60,6 +60,7 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 		return nil, errs.New("memory.Create", errs.Internal, "", "create sandbox: %w", err)
 	}
 	boot.Home, boot.Dir = at.path(boot.Home), at.path(boot.Dir)
+	boot.Ports = nil // this machine's, where they may be anybody's
 	if err := at.makeDirs(boot.Home, boot.Dir); err != nil {
 		return nil, errs.New("memory.Create", errs.Internal, "", "create sandbox: %w", errors.Join(err, at.remove()))
 	}

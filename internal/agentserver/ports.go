@@ -1,0 +1,254 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Insights/insightscli/internal/link"
+)
+
+const (
+	// maxPort bounds the connections of one service that are held or carried. Further
+	// ones wait in the kernel.
+	maxPort = 256
+	// lookAway is between two looks whether a client that is held has gone.
+	lookAway = 500 * time.Millisecond
+	// refuseTime bounds the wait for a refused client to take its answer.
+	refuseTime = 5 * time.Second
+	// halfOpen is how long one direction may go on after the other has ended. The
+	// multiplexer has the same bound for a stream that we have closed.
+	halfOpen = 5 * time.Minute
+	// retryAfter is told to a client that is refused, in seconds.
+	retryAfter = 5
+	// acceptPause keeps a failing Accept from spinning.
+	acceptPause = 10 * time.Millisecond
+)
+
+// port is the loopback port of one service of the host.
+type port struct {
+	service string
+	ln      *net.TCPListener
+	open    func(ctx context.Context, service string) (net.Conn, error)
+	log     *slog.Logger
+	slots   chan struct{}
+}
+
+// listenPorts opens the port of every service that the host offers, on loopback only.
+func (s *Server) listenPorts(ctx context.Context) ([]*port, error) {
+	var ports []*port
+	for _, service := range slices.Sorted(maps.Keys(s.boot.Ports)) {
+		var config net.ListenConfig
+		ln, err := config.Listen(ctx, "tcp4", "127.0.0.1:"+strconv.Itoa(s.boot.Ports[service]))
+		if err != nil {
+			closePorts(ports)
+			return nil, fmt.Errorf("serve %s: %w", service, err)
+		}
+		ports = append(ports, &port{
+			service: service, ln: ln.(*net.TCPListener), open: s.Open, log: s.log, slots: make(chan struct{}, maxPort),
+		})
+	}
+	return ports, nil
+}
+
+func closePorts(ports []*port) {
+	for _, p := range ports {
+		_ = p.ln.Close()
+	}
+}
+
+// serve carries connections until ctx ends, and returns when nothing of them is left.
+func (p *port) serve(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() { _ = p.ln.Close() })
+	defer stop()
+	defer func() { _ = p.ln.Close() }()
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	for {
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		conn, err := p.ln.AcceptTCP()
+		if err != nil {
+			<-p.slots
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			pause(ctx, acceptPause) // out of descriptors, or a client that left at once
+			continue
+		}
+		conns.Go(func() {
+			defer func() { <-p.slots }()
+			defer func() { _ = conn.Close() }()
+			p.carry(ctx, conn)
+		})
+	}
+}
+
+// carry joins one connection with a stream of the host, or says why it cannot.
+func (p *port) carry(ctx context.Context, conn *net.TCPConn) {
+	stream, err := p.await(ctx, conn)
+	switch {
+	case err == nil:
+		join(ctx, conn, stream)
+	case ctx.Err() != nil:
+		cut(conn)
+	default:
+		p.log.Debug("refused", "service", p.service, "err", err)
+		refuse(ctx, conn, p.service, err)
+	}
+}
+
+// errGone is the end of a client that did not wait for the host.
+var errGone = errors.New("the client has closed the connection")
+
+// await opens the stream, and gives up when the client does: a host that comes back must
+// not be given requests that nobody waits for any more, each of which may cost money. A
+// client that has only ended its own direction looks the same and is refused.
+func (p *port) await(ctx context.Context, conn *net.TCPConn) (net.Conn, error) {
+	began := time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	defer cancel(nil) // before the wait
+	looking.Go(func() {
+		t := time.NewTicker(lookAway)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				return
+			}
+			if hasGone(conn) {
+				cancel(errGone)
+				return
+			}
+		}
+	})
+	stream, err := p.open(ctx, p.service)
+	switch {
+	case err == nil && time.Since(began) > lookAway && hasGone(conn):
+		hangUp(stream)
+		return nil, errGone
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return stream, err
+}
+
+// join carries bytes both ways until both directions have ended, one of them has long
+// ended, or the link has. What a lost link cuts off is cut for the client too, so that it
+// is not taken for the whole.
+func join(ctx context.Context, conn *net.TCPConn, stream net.Conn) {
+	lost := link.Lost(stream)
+	end := sync.OnceFunc(func() { hangUp(stream) })
+	var ways sync.WaitGroup
+	ways.Go(func() { // to the host
+		_, err := io.Copy(stream, onlyReader{conn})
+		_ = stream.Close() // its own direction only
+		if err != nil {
+			end()
+			_ = conn.Close()
+			return
+		}
+		_ = stream.SetReadDeadline(time.Now().Add(halfOpen))
+	})
+	ways.Go(func() { // to the client
+		_, err := io.Copy(onlyWriter{conn}, stream)
+		if err != nil || isClosed(lost) {
+			cut(conn)
+			end()
+			return
+		}
+		_ = conn.CloseWrite()
+		_ = conn.SetReadDeadline(time.Now().Add(halfOpen))
+	})
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-over:
+			return
+		case <-lost:
+		case <-ctx.Done():
+		}
+		cut(conn)
+		end()
+	})
+	ways.Wait()
+	close(over)
+	watching.Wait()
+	end()
+}
+
+// onlyReader and onlyWriter hide what io.Copy would use instead: splice does not know
+// our streams, and its attempt costs a pipe for each connection.
+type onlyReader struct{ io.Reader }
+
+type onlyWriter struct{ io.Writer }
+
+// cut ends a connection so that the other side sees an error, not an end.
+func cut(conn *net.TCPConn) {
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// refuse answers a client in HTTP, which all services speak, and takes what it has
+// written: a connection that is closed with unread bytes is reset, and the answer lost.
+func refuse(ctx context.Context, conn *net.TCPConn, service string, err error) {
+	stop := context.AfterFunc(ctx, func() { cut(conn) })
+	defer stop()
+	_ = conn.SetDeadline(time.Now().Add(refuseTime))
+	if _, err := io.WriteString(conn, refusal(service, err)); err != nil {
+		return
+	}
+	_ = conn.CloseWrite()
+	_, _ = io.Copy(io.Discard, onlyReader{conn})
+}
+
+// refusal is the whole answer. Its body is an error as the model APIs write theirs, so
+// that their clients show the message.
+func refusal(service string, err error) string {
+	message := service + ": " + brief(err.Error())
+	body, _ := json.Marshal(map[string]any{ // strings always marshal
+		"type": "error", "error": map[string]string{"type": "service_unavailable", "message": message},
+	})
+	var b strings.Builder
+	b.WriteString("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n")
+	fmt.Fprintf(&b, "Retry-After: %d\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", retryAfter, len(body))
+	b.Write(body)
+	return b.String()
+}
+
+// pause waits for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
