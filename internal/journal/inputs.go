@@ -103,6 +103,32 @@ func (s *Store) inputs(ctx context.Context, run task.ID) (ins []QueuedInput, err
 	return ins, rows.Err()
 }
 
+// Messages returns the follow-up messages of a run, taken or not, in order, as far as they
+// are remembered.
+func (s *Store) Messages(ctx context.Context, run task.ID) (messages []task.Input, err error) {
+	err = func() error {
+		rows, err := s.db.QueryContext(ctx, `SELECT body FROM inputs WHERE run = ? ORDER BY n`, run)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var body []byte
+			var in task.Input
+			if err := rows.Scan(&body); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			if err := json.Unmarshal(body, &in); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			if in.Kind == task.InputMessage || in.Kind == task.InputSteer {
+				messages = append(messages, in)
+			}
+		}
+		return errors.Join(rows.Err(), rows.Close())
+	}()
+	return messages, dberr.Wrap("journal.Messages", "read messages", err)
+}
+
 // TakeInput marks an input as acted on: it is not returned again.
 func (s *Store) TakeInput(ctx context.Context, run task.ID, n int64) error {
 	_, err := s.exec(ctx, "TakeInput", "take input", `UPDATE inputs SET taken = 1 WHERE run = ? AND n = ?`, run, n)

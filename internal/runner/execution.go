@@ -41,6 +41,12 @@ type execution struct {
 	story  *story
 	limits *limits
 
+	// Of runs with an agent that talks: what the host offers it, and its turns.
+	turns    *turns
+	reporter *reporter
+	services steps.Services
+	mcp      chan connected // capacity 1; nil without MCP
+
 	box     sandbox.Sandbox
 	client  *agent.Client
 	repos   []repo.Prepared
@@ -80,6 +86,7 @@ func (x *execution) work(ctx context.Context) error {
 	work, limits := arm(ctx, x.spec, x.rec.Started)
 	x.limits = limits
 	defer limits.disarm()
+	defer x.closeServices()
 	stopInputs := x.takeInputs(ctx)
 	defer stopInputs()
 	err := x.steps(work)
@@ -131,6 +138,9 @@ func (x *execution) steps(ctx context.Context) error {
 		return err
 	}
 	if err := x.maskAll(ctx); err != nil {
+		return err
+	}
+	if err := x.openServices(ctx); err != nil {
 		return err
 	}
 	w, err := x.workspace(ctx)
@@ -270,7 +280,7 @@ func (x *execution) attach(ctx context.Context, id sandbox.ID) error {
 func (x *execution) connect(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, linkBound)
 	defer cancel()
-	c, err := x.s().Connect(bounded, x.spec.Run, x.box)
+	c, err := x.s().Connect(bounded, x.spec.Run, x.box, x.services.Handlers)
 	if err != nil {
 		return fmt.Errorf("connect to the sandbox: %w", err)
 	}
@@ -289,9 +299,28 @@ func (x *execution) startAgent(ctx context.Context) error {
 	if begun {
 		return x.s().AwaitAgent(ctx, x.client)
 	}
+	if err := x.installSkills(ctx); err != nil {
+		return err
+	}
+	servers, err := x.mcpServers(ctx)
+	if err != nil {
+		return err
+	}
 	_, err = do(ctx, x, step{"agent", "Starting agent", "Started agent"},
-		steps.AgentIn{Spec: x.spec}, func(ctx context.Context, in steps.AgentIn) (steps.AgentOut, error) {
+		steps.AgentIn{Spec: x.spec, MCP: servers}, func(ctx context.Context, in steps.AgentIn) (steps.AgentOut, error) {
 			return x.s().StartAgent(ctx, x.client, in)
+		})
+	return err
+}
+
+// installSkills copies the skills to where agents look for them.
+func (x *execution) installSkills(ctx context.Context) error {
+	if x.spec.Skills == "" {
+		return nil
+	}
+	_, err := do(ctx, x, step{"skills", "Installing skills", "Installed skills"},
+		steps.SkillsIn{Hash: x.spec.Skills}, func(ctx context.Context, in steps.SkillsIn) (steps.SkillsOut, error) {
+			return x.s().Skills(ctx, x.client, in)
 		})
 	return err
 }

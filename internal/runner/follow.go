@@ -87,7 +87,16 @@ func (f *follower) follow(work context.Context) error {
 	wg.Go(func() { f.commit(ctx) })
 	wg.Go(func() { f.watchSandbox(ctx, cancel) })
 	wg.Go(func() { f.stopWhenCancelled(ctx, work, cancel) })
+	if f.x.spec.Agent.Drives() {
+		if err := f.x.turns.replay(ctx); err != nil {
+			return err
+		}
+		wg.Go(func() { f.x.turns.mind(ctx) })
+	}
 	err := f.frames(ctx)
+	if f.x.outcome != nil {
+		f.x.turns.judge(context.WithoutCancel(ctx), false) // the agent is over: nothing can be asked again
+	}
 	if f.x.outcome == nil && !errors.Is(err, ErrAbandoned) {
 		f.flush(task.Event{EventID: f.written}) // nothing more comes that could decide about it
 	}

@@ -94,7 +94,7 @@ func (f *follower) event(fr wire.Frame) {
 		f.x.story.notice("warn", "the agent server sent an event that is not JSON; it was dropped")
 		return
 	}
-	if k := task.KindOf(fr.Method); k == task.KindFinished || k == task.KindStep || k == task.KindDenied {
+	if k := task.KindOf(fr.Method); k == task.KindFinished || k == task.KindStep || k == task.KindDenied || k == task.KindUsage || k == task.KindTurn {
 		// Only the host tells of these: a forged end would be taken for the end.
 		f.x.story.notice("warn", "the agent server sent an event of the host's; it was dropped")
 		return
@@ -102,10 +102,12 @@ func (f *follower) event(fr wire.Frame) {
 	if strings.HasPrefix(fr.Method, "session/") {
 		f.x.limits.active()
 	}
-	f.x.story.emit(task.Event{
+	ev := task.Event{
 		At: fr.At, Kind: task.KindOf(fr.Method), Method: fr.Method, EventID: fr.Seq,
 		Params: f.x.story.mask().MaskJSON(fr.Data),
-	})
+	}
+	f.x.story.emit(ev)
+	f.x.turns.event(ev)
 }
 
 // done takes the agent's own end, with what the masks still held back.

@@ -21,6 +21,7 @@ func quietFollower(t *testing.T, l *limits) *follower {
 	}
 	t.Cleanup(func() { _ = log.Close() })
 	x := &execution{limits: l, story: newStory(run, log, task.SinkFunc(func(task.Event) {}), secret.NewMasker())}
+	x.turns = newTurns(x)
 	f := x.newFollower()
 	f.streams = map[wire.FrameType]*secret.Stream{
 		wire.FrameStdout: x.story.mask().Stream(), wire.FrameStderr: x.story.mask().Stream(),

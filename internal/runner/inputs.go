@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -47,6 +48,7 @@ func (x *execution) takeInputs(parent context.Context) (stop func()) {
 // waiting that there is something to deliver.
 func (x *execution) listen(ctx, parent context.Context, waiting chan<- struct{}) {
 	ended, inbox := parent.Done(), x.inbox
+	x.turns.said(inbox != nil)
 	t := time.NewTicker(inputPoll)
 	defer t.Stop()
 	for {
@@ -60,6 +62,7 @@ func (x *execution) listen(ctx, parent context.Context, waiting chan<- struct{})
 		case in, ok := <-inbox:
 			if !ok {
 				inbox = nil // nobody says anything any more
+				x.turns.said(false)
 				continue
 			}
 			x.record(ctx, in)
@@ -97,6 +100,9 @@ func (x *execution) lookForInputs(ctx context.Context, waiting chan<- struct{}) 
 		x.limits.cancel(errCanceled)
 		return
 	}
+	if i := slices.IndexFunc(queued, func(q journal.QueuedInput) bool { return q.Kind == task.InputEnd }); i >= 0 {
+		x.turns.end(endState(queued[i].Value), queued[i].Text, true)
+	}
 	select {
 	case waiting <- struct{}{}:
 	default:
@@ -112,16 +118,16 @@ func (x *execution) deliverInputs(ctx context.Context) {
 	}
 	for _, q := range queued {
 		client, err := x.runner.Client(x.spec.Run)
-		if err != nil || q.Kind == task.InputCancel {
+		if err != nil || q.Kind == task.InputCancel || q.Kind == task.InputEnd {
 			return // no link yet, or no more need
 		}
-		switch err := deliver(ctx, client, q.Input); {
+		switch err := x.deliver(ctx, client, q.Input); {
 		case err == nil:
 			x.limits.active() // somebody is there
 		case ctx.Err() != nil, errors.Is(err, agent.ErrLost):
 			return // sent again over the next link, under the same id
 		default:
-			x.story.notice("warn", "input "+string(q.Kind)+" was not taken: "+err.Error())
+			x.refused(q.Input, err)
 		}
 		if err := x.runner.c.Store.TakeInput(context.WithoutCancel(ctx), x.spec.Run, q.N); err != nil {
 			return // sent again; the agent server knows its id
@@ -129,7 +135,33 @@ func (x *execution) deliverInputs(ctx context.Context) {
 	}
 }
 
-func deliver(ctx context.Context, c *agent.Client, in task.Input) error {
+// endState is the state that an input of kind end asks for.
+func endState(value string) task.State {
+	if task.State(value) == task.StateFailed {
+		return task.StateFailed
+	}
+	return task.StateCompleted
+}
+
+// refused tells that nobody took an input.
+func (x *execution) refused(in task.Input, err error) {
+	n := task.Notice{Level: "warn", Message: "input " + string(in.Kind) + " was not taken: " + err.Error()}
+	if in.Kind == task.InputMessage || in.Kind == task.InputSteer {
+		n.MessageID = in.ID
+	}
+	x.story.tell(task.KindNotice, n)
+	if params, err := json.Marshal(n); err == nil {
+		x.turns.event(task.Event{Kind: task.KindNotice, Params: params})
+	}
+}
+
+func (x *execution) deliver(ctx context.Context, c *agent.Client, in task.Input) error {
+	if in.Kind == task.InputPermission && x.reporter != nil {
+		if mine, err := x.reporter.answer(in); mine {
+			return err
+		}
+	}
+	x.turns.saying(in)
 	ctx, cancel := context.WithTimeout(ctx, deliverBound)
 	defer cancel()
 	return c.Send(ctx, in)

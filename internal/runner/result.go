@@ -19,6 +19,8 @@ func (x *execution) result(err error) task.Result {
 	if x.outcome != nil {
 		res.ExitCode, res.Signal = x.outcome.ExitCode, x.outcome.Signal
 	}
+	x.addTurns(&res)
+	state, failure := x.turns.verdict()
 	switch {
 	case errors.Is(err, errIdle):
 		res.IdleEnd = true
@@ -31,7 +33,10 @@ func (x *execution) result(err error) task.Result {
 			res.State = task.StateCancelled
 		}
 		x.explain(&res, err)
-	case x.outcome.Failed():
+	case failure != nil:
+		res.State = task.StateFailed
+		x.explain(&res, failure)
+	case state == "" && x.outcome.Failed():
 		res.State = task.StateFailed
 		x.explain(&res, taskFailed(x.outcome))
 	case slices.ContainsFunc(x.changes, func(r task.RepoResult) bool { return r.Error != "" }):
@@ -40,6 +45,13 @@ func (x *execution) result(err error) task.Result {
 			"some changes were not taken out of the sandbox"))
 	}
 	return res
+}
+
+// addTurns adds what the agent said last and what it used.
+func (x *execution) addTurns(res *task.Result) {
+	x.turns.mu.Lock()
+	defer x.turns.mu.Unlock()
+	res.Turn = x.turns.last
 }
 
 // withCleanup adds to the Result what clean-up left, and when it was over. The first

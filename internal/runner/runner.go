@@ -163,10 +163,12 @@ func (r *Runner) newExecution(ctx context.Context, rec journal.Record, log *jour
 	if err != nil {
 		return nil, err
 	}
-	return &execution{
+	x := &execution{
 		runner: r, rec: rec, spec: rec.Spec,
 		story: newStory(rec.Spec.Run, log, screen, newMasker(values)),
-	}, nil
+	}
+	x.turns = newTurns(x)
+	return x, nil
 }
 
 // refuse ends a run that another version began: a journal is replayed by the version

@@ -55,6 +55,17 @@ func (s *story) tell(kind task.Kind, payload any) {
 	s.emitLocked(task.Event{Kind: kind, Params: s.masker.MaskJSON(params)})
 }
 
+// method writes an event of the host's that has no kind of its own.
+func (s *story) method(method string, payload any) {
+	params, err := json.Marshal(payload)
+	if err != nil {
+		params = []byte(`{}`) // our own plain structs always marshal
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.emitLocked(task.Event{Kind: task.KindOf(method), Method: method, Params: s.masker.MaskJSON(params)})
+}
+
 // step tells that a step began or ended.
 func (s *story) step(name, status, label, detail string) {
 	if r := []rune(detail); len(r) > 200 {

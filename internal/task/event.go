@@ -166,6 +166,8 @@ const (
 type Notice struct {
 	Level   string `json:"level"` // info, warn, error
 	Message string `json:"message"`
+	// MessageID names the input that the notice tells was refused.
+	MessageID string `json:"messageId,omitempty"`
 }
 
 // Sink takes the events of a run, in order. Emit is synchronous and never fails

@@ -18,7 +18,8 @@ const readyBound = 2 * time.Minute
 
 // AgentIn asks for the agent's session.
 type AgentIn struct {
-	Spec task.Spec `json:"spec"`
+	Spec task.Spec        `json:"spec"`
+	MCP  []wire.MCPServer `json:"mcp,omitempty"`
 }
 
 // AgentOut is empty: the session is there.
@@ -58,6 +59,8 @@ func (s *Steps) StartAgent(ctx context.Context, c *agent.Client, in AgentIn) (Ag
 	err = c.Start(ctx, wire.Start{
 		Agent: t.Agent.Name, Command: command, Dir: t.WorkDir(),
 		Prompt: secret.Unfold(t.Description, values), Schema: t.Schema, Mode: string(t.Mode),
+		Model: t.Agent.Model, Effort: t.Agent.Effort, PermissionMode: t.Agent.PermissionMode,
+		MCP: in.MCP, TurnTime: t.TurnTime.Std(), PreferMounted: t.Image == "",
 	})
 	if err != nil {
 		return AgentOut{}, fmt.Errorf("start agent %s: %w", t.Agent.Name, err)

@@ -11,7 +11,7 @@ import (
 
 func (f *fixture) connect() *agent.Client {
 	f.t.Helper()
-	c, err := f.Connect(f.t.Context(), testRun, f.boxed())
+	c, err := f.Connect(f.t.Context(), testRun, f.boxed(), nil)
 	f.must(err)
 	f.t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -61,12 +61,12 @@ func TestConnectNeedsTheKeyOfTheRun(t *testing.T) {
 	other, err := NewLinkKey(testRun)
 	f.must(err)
 	f.must(f.vault.Put(t.Context(), testRun, SecretLinkKey, other))
-	if c, err := f.Connect(t.Context(), testRun, box); err == nil {
+	if c, err := f.Connect(t.Context(), testRun, box, nil); err == nil {
 		_ = c.Close()
 		t.Error("PID 1 answers another key")
 	}
 	delete(f.vault[testRun], SecretLinkKey)
-	if _, err := f.Connect(t.Context(), testRun, box); err == nil {
+	if _, err := f.Connect(t.Context(), testRun, box, nil); err == nil {
 		t.Error("no key, no error")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
@@ -90,7 +89,7 @@ func (s *Steps) sandboxSpec(ctx context.Context, in ProvisionIn) (sandbox.Spec, 
 		Boot:        boot,
 		AgentServer: server,
 		Dir:         dir,
-		Mounts:      in.Mounts,
+		Mounts:      append(s.ownMounts(t), in.Mounts...),
 		ToolDirs:    t.ToolDirs,
 		Lifetime:    t.Timeout.Std(),
 	}, nil
@@ -114,10 +113,14 @@ func (s *Steps) boot(ctx context.Context, t task.Spec) ([]byte, error) {
 		Env: env, Secrets: append([]string{envToken}, t.Secrets...),
 		Network: string(t.Network), HostGrace: t.HostGrace.Std(), Lifetime: t.Timeout.Std(),
 	}
+	if s.Services != nil {
+		b.Ports = map[string]int{wire.ServiceLLM: wire.PortLLM, wire.ServiceMCP: wire.PortMCP, wire.ServiceAPI: wire.PortAPI}
+	}
 	if t.PublishAgent != "" {
 		if b.JWTKey, b.JWTKeyID, err = s.JWTKey(ctx); err != nil {
 			return nil, err
 		}
+		b.Env["JWT_PUBLIC_KEY"] = string(b.JWTKey)
 	}
 	return json.Marshal(b)
 }
@@ -141,12 +144,7 @@ func (s *Steps) environment(ctx context.Context, t task.Spec) (map[string]string
 		}
 		env[name] = v.Reveal()
 	}
-	env["INSIGHTS_TASK_ID"] = string(t.Task)
-	env["INSIGHTS_TASK_RUN_ID"] = string(t.Run)
-	env["INSIGHTS_PROJECT_ID"] = strconv.FormatInt(t.Team, 10)
-	if tok, ok := values[SecretToken]; ok {
-		env[envToken] = tok.Reveal()
-	}
+	s.ownEnvironment(env, t, values[SecretToken])
 	return env, nil
 }
 

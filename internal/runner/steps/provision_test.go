@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,12 +46,43 @@ func TestEnvironmentOfTheAgent(t *testing.T) {
 	want := map[string]string{
 		"PLAIN": "v", "URL": "http://canary-value@h", "API": "canary-value", envToken: "insx_token",
 		"INSIGHTS_TASK_ID": string(f.spec.Task), "INSIGHTS_TASK_RUN_ID": string(testRun), "INSIGHTS_PROJECT_ID": "7",
+		"GIT_AUTHOR_NAME": "Insights Agent", "GIT_AUTHOR_EMAIL": "code@insights.com",
+		"GIT_COMMITTER_NAME": "Insights Agent", "GIT_COMMITTER_EMAIL": "code@insights.com",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
 	}
 	if !maps.Equal(b.Env, want) {
 		t.Errorf("environment %v", b.Env)
 	}
 	if !slices.Equal(b.Secrets, []string{envToken, "API"}) {
 		t.Errorf("PID 1 masks %v", b.Secrets)
+	}
+}
+
+// With services, the agent finds each at a loopback port, and its run's token opens them
+// in the words of every client: no other key is in its environment.
+func TestEnvironmentLeadsToTheServices(t *testing.T) {
+	f := newFixture(t)
+	f.must(f.vault.Put(t.Context(), testRun, SecretToken, secret.New("insx_token")))
+	f.must(f.vault.Put(t.Context(), testRun, "insightscli.llm.anthropic", secret.New("sk-ant-canary")))
+	f.Services = func(context.Context, task.Spec, Reporter) (Services, error) { return Services{}, nil }
+	f.Debug = true
+	b := f.told()
+	want := map[string]string{
+		"INSIGHTS_API_URL": "http://127.0.0.1:47824", "LLM_GATEWAY_URL": "http://127.0.0.1:47822",
+		"ANTHROPIC_BASE_URL": "http://127.0.0.1:47822/anthropic", "ANTHROPIC_AUTH_TOKEN": "insx_token",
+		"OPENAI_BASE_URL": "http://127.0.0.1:47822/openai/v1", "OPENAI_API_KEY": "insx_token",
+		"INSIGHTS_DISABLE_MODEL_FALLBACK": "1",
+	}
+	for k, v := range want {
+		if b.Env[k] != v {
+			t.Errorf("%s is %q, want %q", k, b.Env[k], v)
+		}
+	}
+	if bytes.Contains(f.provider.asked.Boot, []byte("sk-ant-canary")) {
+		t.Error("the sandbox is told the key of a model")
+	}
+	if !maps.Equal(b.Ports, map[string]int{"llm": 47822, "mcp": 47823, "api": 47824}) {
+		t.Errorf("ports %v", b.Ports)
 	}
 }
 

@@ -11,6 +11,7 @@ package steps
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"path/filepath"
 	"time"
@@ -62,9 +63,16 @@ type Steps struct {
 	// agent server are checked against, and its key id.
 	JWTKey func(ctx context.Context) (pem []byte, kid string, err error)
 
-	Dir    string // the state directory
-	Owner  string // value of sandbox.LabelOwner
-	Domain string // value of sandbox.LabelState
+	// Services makes what the host offers to the sandbox of a run; nil: nothing.
+	Services func(ctx context.Context, spec task.Spec, run Reporter) (Services, error)
+	// SkillsDir is the directory of a bundle of skills, by its hash.
+	SkillsDir func(hash string) string
+	// SkillsTar writes the skills of a bundle as a tar archive, one directory each.
+	SkillsTar func(hash string, w io.Writer) error
+	Debug     bool   // this is a developer's machine: agents do not fall back to other models
+	Dir       string // the state directory
+	Owner     string // value of sandbox.LabelOwner
+	Domain    string // value of sandbox.LabelState
 }
 
 // RunDir is the run's own directory on the host.
@@ -113,8 +121,8 @@ func ParseLinkKey(run task.ID, v secret.String) (link.HostKey, error) {
 	return link.HostKey{}, errs.New("steps.ParseLinkKey", errs.Internal, "", "link key of run %s is damaged", run.Short())
 }
 
-// Connect opens a link to a sandbox and makes the handshake.
-func (s *Steps) Connect(ctx context.Context, run task.ID, box sandbox.Sandbox) (*agent.Client, error) {
+// Connect opens a link to a sandbox, makes the handshake and serves handlers over it.
+func (s *Steps) Connect(ctx context.Context, run task.ID, box sandbox.Sandbox, handlers map[string]link.Handler) (*agent.Client, error) {
 	key, err := s.hostKey(ctx, run)
 	if err != nil {
 		return nil, err
@@ -123,7 +131,7 @@ func (s *Steps) Connect(ctx context.Context, run task.ID, box sandbox.Sandbox) (
 	if conn, err = box.Link(ctx); err != nil {
 		return nil, err
 	}
-	c, err := agent.Connect(ctx, conn, key, nil)
+	c, err := agent.Connect(ctx, conn, key, handlers)
 	if err != nil {
 		_ = conn.Close() // the handshake's error is the one that matters
 		return nil, err

@@ -1,0 +1,37 @@
+package steps
+
+import (
+	"context"
+	"io"
+
+	"github.com/Insights/insightscli/internal/link"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// Reporter is what the services of a run tell it. Its methods may be called at any time
+// while the run lives, by several goroutines.
+type Reporter interface {
+	// Tell writes an event of the host's into the run's log, masked.
+	Tell(kind task.Kind, payload any)
+	// Ask asks people for leave and waits for the answer: the id of an option. In a run
+	// that nobody watches it is p.Default, at once.
+	Ask(ctx context.Context, p task.Permission) (string, error)
+	// End ends the run in order once the turn that is going on is over. An empty
+	// message is none.
+	End(state task.State, message string)
+	// ReadFile copies a file of the sandbox to w, read as the agent. A relative path is
+	// one of the agent's working directory.
+	ReadFile(ctx context.Context, path string, w io.Writer) error
+}
+
+// Services are what a host offers to one sandbox over its link, by name, for as long as
+// it carries out the run.
+type Services struct {
+	Handlers map[string]link.Handler
+	// MCP connects to the MCP servers and returns those that the agent gets. An error
+	// names a required server that is not there. It is nil for agents without MCP.
+	MCP func(ctx context.Context) ([]wire.MCPServer, error)
+	// Close ends what Handlers and MCP hold. It is called once, after the link.
+	Close func()
+}

@@ -1,0 +1,291 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/reply"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// endPause is between two tries to end an agent whose link is being made anew.
+const endPause = 200 * time.Millisecond
+
+// turns minds the turns of an agent: it judges each one that has ended, asks once more
+// for a reply that could not be used, and ends the agent when there is nothing left to
+// do for it. Everything that it knows it has from the run's own events and inputs, so
+// that the runner that comes after a crash knows the same.
+type turns struct {
+	x *execution
+
+	judging sync.Mutex // held by whoever judges
+
+	mu      sync.Mutex // guards the rest
+	tracker *reply.Turns
+	over    map[string]bool            // ids of the messages whose turns have ended, or that were refused
+	schemas map[string]json.RawMessage // of the replies to messages, by their ids
+	last    *task.Turn
+	final   *final // how the run is to end, once somebody has said it
+	talking bool   // somebody may still say something: the inbox is open
+	wake    chan struct{}
+}
+
+// final is an end of the run that somebody asked for.
+type final struct {
+	state   task.State
+	message string
+	now     bool // without waiting for the turn that is going on
+}
+
+func newTurns(x *execution) *turns {
+	t := &turns{x: x, over: map[string]bool{}, schemas: map[string]json.RawMessage{}, wake: make(chan struct{}, 1)}
+	t.tracker = reply.NewTurns(t.schema)
+	return t
+}
+
+// event takes one event of the run, as it comes or as it is read from the log.
+func (t *turns) event(ev task.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tracker.Event(ev)
+	switch {
+	case ev.Method == wire.EventTurnComplete:
+		var c wire.TurnComplete
+		if json.Unmarshal(ev.Params, &c) == nil {
+			t.over[c.MessageID] = true
+		}
+	case ev.Method == wire.EventUserMessage:
+		var m wire.UserMessage
+		if json.Unmarshal(ev.Params, &m) == nil && m.Steer {
+			t.over[m.MessageID] = true // it went into a turn that is another's
+		}
+	case ev.Kind == task.KindNotice:
+		var n task.Notice
+		if json.Unmarshal(ev.Params, &n) == nil && n.MessageID != "" {
+			t.over[n.MessageID] = true // refused
+		}
+	case ev.Kind == task.KindTurn:
+		var turn task.Turn
+		if json.Unmarshal(ev.Params, &turn) == nil {
+			t.last = &turn
+		}
+	default:
+		return
+	}
+	t.poke()
+}
+
+func (t *turns) poke() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end ends the run in order. The first end stands.
+func (t *turns) end(state task.State, message string, now bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.final == nil {
+		t.final = &final{state: state, message: message, now: now}
+	}
+	t.poke()
+}
+
+// said notes whether somebody may still say something at this process's own terminal.
+func (t *turns) said(talking bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.talking = talking
+	t.poke()
+}
+
+// saying notes a message that is about to be said to the agent.
+func (t *turns) saying(in task.Input) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(in.Schema) > 0 {
+		t.schemas[in.ID] = in.Schema
+	}
+}
+
+// replay reads what happened before this runner took the run over.
+func (t *turns) replay(ctx context.Context) error {
+	said, err := t.x.runner.c.Store.Messages(context.WithoutCancel(ctx), t.x.spec.Run)
+	if err != nil {
+		return err
+	}
+	for _, in := range said {
+		t.saying(in)
+	}
+	if seq, _ := t.x.story.log.Last(); seq == 0 {
+		return nil
+	}
+	return t.x.runner.c.Store.ReadLog(context.WithoutCancel(ctx), t.x.rec, 0, func(_ []byte, ev task.Event) error {
+		t.event(ev)
+		return nil
+	})
+}
+
+// mind judges turns as they end, until ctx does.
+func (t *turns) mind(ctx context.Context) {
+	tick := time.NewTicker(endPause)
+	defer tick.Stop()
+	for {
+		t.judge(ctx, true)
+		if t.done(ctx) {
+			t.endAgent(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// judge does what is to be done about the turns that have ended. Where the agent is over,
+// a reply that cannot be used is not asked for again.
+func (t *turns) judge(ctx context.Context, again bool) {
+	t.judging.Lock()
+	defer t.judging.Unlock()
+	t.mu.Lock()
+	pending := t.tracker.Pending()
+	t.mu.Unlock()
+	for _, ended := range pending {
+		turn := ended.Turn
+		switch {
+		case turn == nil && again:
+			in := task.Input{ID: ended.RetryID, Kind: task.InputMessage, Text: ended.Retry, Schema: ended.Schema}
+			if _, err := t.x.runner.c.Store.AddInput(ctx, t.x.spec.Run, in); err != nil && ctx.Err() == nil {
+				t.x.story.notice("error", "the agent was not asked again: "+err.Error())
+			}
+			continue
+		case turn == nil:
+			turn = &task.Turn{
+				Number: ended.Number, MessageID: ended.MessageID, Attempts: ended.Past.Replies,
+				Category: task.TurnError, Error: "the agent ended before it could be asked again for a reply that can be used",
+			}
+		}
+		t.tell(*turn)
+	}
+}
+
+// tell records what came of a turn. One that failed ends the run.
+func (t *turns) tell(turn task.Turn) {
+	t.x.story.tell(task.KindTurn, turn)
+	params, err := json.Marshal(turn)
+	if err != nil {
+		return // its value was JSON when it was read
+	}
+	t.event(task.Event{Kind: task.KindTurn, Params: params})
+	if !turn.OK && turn.Category != task.TurnCancelled { // an interrupt ends the turn only
+		t.end(task.StateFailed, turn.Error, true)
+	}
+}
+
+// schema is what the reply to a message must look like; nil: anything will do. What the
+// sandbox says about it does not count. t.mu is held.
+func (t *turns) schema(message string) *reply.Schema {
+	raw := t.x.spec.Schema
+	if message != "" {
+		raw = t.schemas[message]
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	s, err := reply.Compile(raw)
+	if err != nil {
+		return nil // it was checked before it was recorded
+	}
+	return s
+}
+
+// done reports whether there is nothing more for the agent to do.
+func (t *turns) done(ctx context.Context) bool {
+	waiting, err := t.waiting(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.final != nil && t.final.now:
+		return true
+	case err != nil, len(t.tracker.Pending()) > 0, t.turnGoesOn():
+		return false
+	case t.final != nil:
+		return true
+	}
+	spec := t.x.spec
+	stays := spec.Session || t.talking || spec.Mode == task.ModeInteractive && spec.Detached
+	return !stays && !waiting
+}
+
+// turnGoesOn reports whether the agent is at work, or about to be with the run's own
+// prompt. t.mu is held.
+func (t *turns) turnGoesOn() bool {
+	n, _ := t.tracker.Current()
+	return n > 0 || !t.over[""]
+}
+
+// waiting reports whether a message has not had its turn yet.
+func (t *turns) waiting(ctx context.Context) (bool, error) {
+	said, err := t.x.runner.c.Store.Messages(ctx, t.x.spec.Run)
+	if err != nil {
+		return false, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, in := range said {
+		if !t.over[in.ID] {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// endAgent ends the agent's session; its last frame then ends the following.
+func (t *turns) endAgent(ctx context.Context) {
+	c, err := t.x.runner.Client(t.x.spec.Run)
+	if err != nil {
+		return // no link at the moment
+	}
+	bounded, cancel := context.WithTimeout(ctx, deliverBound)
+	defer cancel()
+	err = c.Send(bounded, task.Input{Kind: task.InputCancel})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, agent.ErrLost) {
+		t.x.story.notice("warn", "end the agent: "+err.Error())
+	}
+}
+
+// verdict says how the run ended as far as its turns decide it: an error, or an end that
+// somebody asked for.
+func (t *turns) verdict() (task.State, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.final != nil && t.final.state == task.StateFailed:
+		return task.StateFailed, t.failure(t.final.message)
+	case t.final != nil:
+		return t.final.state, nil
+	case t.last != nil && !t.last.OK:
+		return task.StateFailed, t.failure(t.last.Error)
+	case t.last != nil:
+		return task.StateCompleted, nil
+	}
+	return "", nil
+}
+
+// failure is the error of a run that its agent, or somebody for it, calls failed.
+func (t *turns) failure(message string) error {
+	if message == "" {
+		message = "the run was ended as failed"
+	}
+	return errs.New("runner.turns", errs.TaskFailed, fmt.Sprintf("insightscli logs %s", t.x.spec.Run.Short()), "%s", message)
+}
