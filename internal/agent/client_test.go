@@ -38,14 +38,14 @@ func TestServicesAreServedToTheSandbox(t *testing.T) {
 		_, err := io.WriteString(conn, "hello")
 		return err
 	}})
-	conn, err := server.Open(t.Context(), "llm")
+	conn, err := server.Open(t.Context(), "llm", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(conn); string(b) != "hello" {
 		t.Fatalf("%q, %v", b, err)
 	}
-	if _, err := server.Open(t.Context(), "docker"); !errors.Is(err, link.ErrRefused) {
+	if _, err := server.Open(t.Context(), "docker", 0); !errors.Is(err, link.ErrRefused) {
 		t.Fatalf("unknown service: %v", err)
 	}
 }

@@ -22,6 +22,7 @@ type Host struct {
 
 	journal *journal
 	asked   asked
+	held    held
 }
 
 // Event puts one event into the journal. It blocks while the journal is full, which
@@ -39,7 +40,7 @@ func (h *Host) Event(ctx context.Context, method string, params any) error {
 	if _, err := h.journal.room(ctx); err != nil {
 		return err
 	}
-	h.journal.append(f)
+	h.put(f)
 	return nil
 }
 

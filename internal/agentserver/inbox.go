@@ -3,6 +3,7 @@ package agentserver
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/Insights/insightscli/internal/link/wire"
 )
@@ -19,6 +20,7 @@ type inbox struct {
 	pending map[string]*turn
 	seen    map[string]bool
 	order   []string // of seen, oldest first
+	unnamed int      // messages that came without an id
 }
 
 func newInbox() inbox {
@@ -56,6 +58,11 @@ func (s *session) message(ctx context.Context, m wire.UserMessage) (wire.TurnRes
 	if err != nil {
 		return wire.TurnResult{}, err
 	}
+	return await(ctx, t)
+}
+
+// await waits for the end of a turn; that of a message which was delivered before is nil.
+func await(ctx context.Context, t *turn) (wire.TurnResult, error) {
 	if t == nil {
 		return wire.TurnResult{StopReason: wire.StopDuplicate, Duplicate: true}, nil
 	}
@@ -86,42 +93,55 @@ func (s *session) enqueue(m wire.UserMessage) (*turn, error) {
 		return nil, errors.New("too many messages wait for their turn")
 	}
 	t := &turn{id: m.MessageID, text: m.Content, schema: m.Schema, done: make(chan struct{})}
-	if t.id != "" {
-		s.inbox.pending[t.id] = t
+	if t.id == "" { // only the prompt of the session's start has none in the journal
+		s.inbox.unnamed++
+		t.id = "unnamed-" + strconv.Itoa(s.inbox.unnamed)
 	}
+	s.inbox.pending[t.id] = t
 	s.queue = append(s.queue, t)
 	wake(&s.changed)
 	return t, nil
 }
 
 // steer hands words to the turn that is going on. A sender whose words were declined
-// sends them again as a message.
+// sends them again as a message. One message is handed over at a time, so that one that
+// is sent twice at once is known the second time.
 func (s *session) steer(ctx context.Context, m wire.UserMessage) (wire.TurnResult, error) {
+	select {
+	case s.steering <- struct{}{}:
+		defer func() { <-s.steering }()
+	case <-ctx.Done():
+		return wire.TurnResult{}, ctx.Err()
+	}
 	s.mu.Lock()
 	d, active, over := s.driver, s.active, s.closing
-	duplicate := s.inbox.seen[m.MessageID]
+	queued, known := s.inbox.pending[m.MessageID], s.inbox.seen[m.MessageID]
 	s.mu.Unlock()
-	no := func(reason string) (wire.TurnResult, error) {
-		steered := false
-		return wire.TurnResult{Steered: &steered, Reason: reason}, nil
-	}
-	steerer, can := d.(Steerer)
+	reason := "no turn is going on"
 	switch {
+	case queued != nil || known:
+		return await(ctx, queued)
 	case over:
 		return wire.TurnResult{}, errOver
-	case duplicate:
-		return wire.TurnResult{StopReason: wire.StopDuplicate, Duplicate: true}, nil
-	case !active:
-		return no("no turn is going on")
-	case !can:
-		return no("this agent cannot be steered")
+	case active:
+		reason = s.handOver(ctx, d, m)
+	}
+	steered := reason == ""
+	return wire.TurnResult{Steered: &steered, Reason: reason}, nil
+}
+
+// handOver returns why the driver does not take the words, or "".
+func (s *session) handOver(ctx context.Context, d Driver, m wire.UserMessage) string {
+	steerer, can := d.(Steerer)
+	if !can {
+		return "this agent cannot be steered"
 	}
 	if reason := steerer.Steer(ctx, m.Content); reason != "" {
-		return no(reason)
+		return reason
 	}
+	s.host.put(userMessage(m))
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.inbox.see(m.MessageID)
-	s.mu.Unlock()
-	steered := true
-	return wire.TurnResult{Steered: &steered}, nil
+	return ""
 }

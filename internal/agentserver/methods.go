@@ -31,7 +31,12 @@ func (s *Server) call(ctx context.Context, method string, params json.RawMessage
 	}
 	switch name {
 	case wire.MethodUserMessage:
-		return s.callMessage(ctx, params)
+		result, err := s.callMessage(ctx, params)
+		var failed *turnError
+		if !public && errors.As(err, &failed) { // the message was delivered, which is what a host asks
+			result.Error, err = brief(failed.reason), nil
+		}
+		return result, err
 	case wire.MethodCancel:
 		s.session.cancel(s.life)
 		return map[string]bool{"cancelled": true}, nil
@@ -78,24 +83,38 @@ type message struct {
 	Artifacts []json.RawMessage `json:"artifacts"`
 }
 
-func (s *Server) callMessage(ctx context.Context, params json.RawMessage) (any, error) {
+func (s *Server) callMessage(ctx context.Context, params json.RawMessage) (wire.TurnResult, error) {
+	m, err := parseMessage(params)
+	if err != nil {
+		return wire.TurnResult{}, err
+	}
+	return s.session.message(ctx, m)
+}
+
+func parseMessage(params json.RawMessage) (wire.UserMessage, error) {
 	var m message
 	if err := parse(params, &m); err != nil {
-		return nil, err
+		return wire.UserMessage{}, err
 	}
 	text, err := contentText(m.Content)
+	m.UserMessage.Content = text
+	if string(m.Schema) == "null" {
+		m.Schema = nil
+	}
 	switch {
 	case err != nil:
-		return nil, err
 	case len(m.Artifacts) > 0:
-		return nil, invalid("artifacts are not supported by this agent server")
+		err = invalid("artifacts are not supported by this agent server: put the files into the workspace")
 	case text == "":
-		return nil, invalid("content is empty")
+		err = invalid("content is empty")
 	case len(m.MessageID) > maxMessageID:
-		return nil, invalid("messageId is longer than %d bytes", maxMessageID)
+		err = invalid("messageId is longer than %d bytes", maxMessageID)
+	case len(m.Schema) > 0 && m.Schema[0] != '{':
+		err = invalid("schema is not a JSON Schema: it is not an object")
+	case len(m.Schema) > 0 && m.Steer:
+		err = invalid("words for the turn that is going on cannot have a schema")
 	}
-	m.UserMessage.Content = text
-	return s.session.message(ctx, m.UserMessage)
+	return m.UserMessage, err
 }
 
 // contentText joins the text of a message.

@@ -86,7 +86,7 @@ func (p *port) serve(ctx context.Context) {
 			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			pause(ctx, acceptPause) // out of descriptors, or a client that left at once
+			wait(ctx, acceptPause) // out of descriptors, or a client that left at once
 			continue
 		}
 		conns.Go(func() {
@@ -243,12 +243,14 @@ func refusal(service string, err error) string {
 	return b.String()
 }
 
-// pause waits for d, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
+// wait waits for d, and reports false if ctx ended before.
+func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
 	case <-ctx.Done():
+		return false
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/Insights/insightscli/internal/link/wire"
@@ -40,6 +39,8 @@ type session struct {
 	journal *journal
 	masked  func(string) string // masks what is logged of the agent's words
 	running sync.WaitGroup      // the session's goroutine and its cancellations
+
+	steering chan struct{} // of one: who hands words to the driver
 
 	mu        sync.Mutex // guards the rest
 	began     time.Time  // zero: not started
@@ -76,7 +77,7 @@ func newSession(host *Host, drivers map[string]NewDriver) *session {
 	return &session{
 		masked: func(text string) string { return text },
 		host:   host, drivers: drivers, log: host.Log, journal: host.journal,
-		readiness: starting, phase: wire.PhaseWaiting, inbox: newInbox(),
+		readiness: starting, phase: wire.PhaseWaiting, inbox: newInbox(), steering: make(chan struct{}, 1),
 	}
 }
 
@@ -145,28 +146,58 @@ func (s *session) run(ctx context.Context, d Driver, st wire.Start) {
 // prompt does one turn, within its time.
 func (s *session) prompt(ctx context.Context, d Driver, t *turn, bound time.Duration) Turn {
 	if t.id != "" {
-		m, _ := json.Marshal(wire.UserMessage{Content: t.text, MessageID: t.id, Schema: t.schema}) // cannot fail
-		if f := (wire.Frame{Type: wire.FrameEvent, Method: wire.EventUserMessage, Data: m}); wire.FrameSize(&f) <= wire.MaxFrame {
-			s.journal.append(f)
-		}
+		s.host.put(userMessage(wire.UserMessage{Content: t.text, MessageID: t.id, Schema: t.schema}))
 	}
-	var late atomic.Bool
-	if bound > 0 {
-		timer := time.AfterFunc(bound, func() {
-			late.Store(true)
-			s.cancel(ctx)
-		})
-		defer timer.Stop()
-	}
+	late := s.limit(ctx, bound)
 	result, err := d.Prompt(ctx, t.text, t.schema)
 	if err != nil {
 		result = Turn{Outcome: wire.Outcome{StopReason: StopError, Error: err.Error()}, Last: true}
 	}
-	t.timedOut = late.Load() && result.Outcome.StopReason == StopCancelled
-	if t.timedOut {
+	switch reason := result.Outcome.StopReason; {
+	case !late(), reason != StopCancelled && reason != StopError:
+	default:
+		t.timedOut = true
 		result.Outcome = wire.Outcome{StopReason: StopError, Error: fmt.Sprintf("the turn took longer than %s", bound)}
 	}
 	return result
+}
+
+// limit cancels the turn that begins when it has had its time, and closes an agent that
+// does not obey. The returned function ends the watch, and reports whether it was late.
+func (s *session) limit(ctx context.Context, bound time.Duration) (late func() bool) {
+	if bound <= 0 {
+		return func() bool { return false }
+	}
+	turn, stop := context.WithCancel(ctx)
+	over := make(chan bool, 1)
+	s.running.Go(func() {
+		if !wait(turn, bound) {
+			over <- false
+			return
+		}
+		over <- true
+		s.cancel(ctx)
+		if wait(turn, closeTime) {
+			s.log.Warn("the agent does not end its turn")
+			s.closeDriver(ctx)
+		}
+	})
+	return func() bool {
+		stop()
+		return <-over
+	}
+}
+
+// userMessage is the event of a message. Of one that is too long for an event the
+// beginning is told, without its schema.
+func userMessage(m wire.UserMessage) wire.Frame {
+	f := wire.Frame{Type: wire.FrameEvent, Method: wire.EventUserMessage}
+	f.Data, _ = json.Marshal(m)
+	if f.Data == nil || wire.FrameSize(&f) > wire.MaxFrame {
+		m.Schema, m.Content = nil, shortened(m.Content)
+		f.Data, _ = json.Marshal(m) // of strings
+	}
+	return f
 }
 
 // closeDriver closes the driver if there is one, once.
@@ -232,6 +263,7 @@ func (s *session) next(ctx context.Context) *turn {
 // FrameDone alone.
 func (s *session) endTurn(t *turn, r Turn) {
 	o := r.Outcome
+	s.host.flush()
 	if !s.oneShot {
 		s.turnComplete(t, r)
 	}
@@ -240,11 +272,17 @@ func (s *session) endTurn(t *turn, r Turn) {
 	s.active = false
 	t.result = wire.TurnResult{StopReason: o.StopReason}
 	if o.Error != "" {
-		t.err = fmt.Errorf("%s", o.Error)
+		t.err = &turnError{o.Error}
 	}
 	s.inbox.ended(t)
 	close(t.done)
 }
+
+// turnError is why a turn failed that was delivered and has ended.
+type turnError struct{ reason string }
+
+// Error implements error.
+func (e *turnError) Error() string { return e.reason }
 
 // turnComplete writes how a turn of an agent ended. A reply that is too long for a frame
 // is left out; the agent's words are there.
@@ -259,7 +297,7 @@ func (s *session) turnComplete(t *turn, r Turn) {
 		c.Structured = nil
 		f.Data, _ = json.Marshal(c) // of strings and numbers
 	}
-	s.journal.append(f)
+	s.host.put(f)
 }
 
 // finish writes the last frame and turns away those that still wait.
@@ -269,7 +307,8 @@ func (s *session) finish(o wire.Outcome) {
 	if err != nil {
 		b = []byte(`{"stopReason":"error"}`)
 	}
-	s.journal.append(wire.Frame{Type: wire.FrameDone, Data: b})
+	s.host.flush()
+	s.host.put(wire.Frame{Type: wire.FrameDone, Data: b})
 	s.log.Info("session over", "outcome", s.masked(string(b)))
 	s.mu.Lock()
 	defer s.mu.Unlock()

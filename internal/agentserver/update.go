@@ -3,23 +3,38 @@ package agentserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
 // Update puts one ACP session update of the agent into the journal. update marshals to
-// an object with the field sessionUpdate.
-func (h *Host) Update(ctx context.Context, update any) error {
-	return h.Event(ctx, wire.EventUpdate, map[string]any{"update": update})
+// an object with the field sessionUpdate. Text that comes in pieces, and what a running
+// tool tells again and again, is held back for a moment to become fewer events; a tool's
+// update that is too long for an event is cut.
+func (h *Host) Update(ctx context.Context, news any) error {
+	b, err := json.Marshal(news)
+	if err != nil {
+		return fmt.Errorf("event %s: %w", wire.EventUpdate, err)
+	}
+	var u update
+	if err := json.Unmarshal(b, &u); err != nil {
+		u = update{} // a field of a shape that ACP does not have: somebody's own kind
+	}
+	if c := u.asChunk(b); c != nil {
+		return h.say(ctx, c)
+	}
+	b = u.fit(b)
+	if u.isSnapshot() {
+		return h.snapshot(ctx, &u, b)
+	}
+	return h.toolEvent(ctx, &u, b)
 }
 
 // Text is one piece of a text that an agent says: kind is agent_message_chunk,
-// agent_thought_chunk or user_message_chunk, as ACP has them.
+// agent_thought_chunk or user_message_chunk, as ACP has them. An empty one is nothing.
 func (h *Host) Text(ctx context.Context, kind, text string) error {
-	return h.Update(ctx, map[string]any{
-		"sessionUpdate": kind,
-		"content":       map[string]string{"type": "text", "text": text},
-	})
+	return h.say(ctx, plainChunk(kind, text))
 }
 
 // Notice puts one line for people into the journal. level is info, warn or error.

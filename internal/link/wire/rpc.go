@@ -69,6 +69,8 @@ type TurnResult struct {
 	Duplicate  bool   `json:"duplicate,omitempty"`
 	Steered    *bool  `json:"steered,omitempty"` // only of a steering message
 	Reason     string `json:"reason,omitempty"`  // why it was not steered
+	// Error is why the turn failed. On /command that is the error of the call.
+	Error string `json:"error,omitempty"`
 }
 
 // PermissionResponse is the parameter of [MethodPermission].
