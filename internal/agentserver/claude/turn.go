@@ -1,0 +1,148 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/Insights/insightscli/internal/agentserver"
+	"github.com/Insights/insightscli/internal/link/wire"
+)
+
+// turn is one prompt and what came of it. The driver's mutex guards it.
+type turn struct {
+	id        string
+	proc      *process          // that has the prompt
+	waiting   map[string]bool   // messages that the program has not begun with
+	steered   map[string]string // texts of those that came during the turn
+	tracked   bool              // the program tells what becomes of each message
+	begun     bool              // with one of the messages
+	cancelled bool
+	exhausted bool // the model's words went on beyond their limit
+	rejected  int
+	accepted  json.RawMessage // the structured reply as the model wrote it
+	over      bool
+	result    agentserver.Turn // set before done is closed
+	done      chan struct{}
+}
+
+func newTurn() *turn {
+	return &turn{
+		id: newID(), waiting: map[string]bool{}, steered: map[string]string{}, done: make(chan struct{}),
+	}
+}
+
+// wait reports whether the turn ended within the time.
+func (t *turn) wait(ctx context.Context, bound time.Duration) bool {
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func failed(words string) agentserver.Turn {
+	return agentserver.Turn{Outcome: wire.Outcome{StopReason: agentserver.StopError, Error: oneLine(words)}}
+}
+
+// lifecycle takes what the program says about one message of ours.
+func (d *driver) lifecycle(ctx context.Context, m *message) {
+	d.mu.Lock()
+	t := d.turn
+	if t == nil || !t.waiting[m.Command] {
+		d.mu.Unlock()
+		return
+	}
+	t.tracked, t.proc.tracked = true, true
+	words := ""
+	switch m.State {
+	case "queued":
+		d.mu.Unlock()
+		return
+	case "started":
+		t.begun = true
+		words = t.steered[m.Command]
+	}
+	delete(t.waiting, m.Command)
+	if !t.begun && len(t.waiting) == 0 && t.cancelled {
+		d.finishLocked(t, agentserver.Turn{}) // nothing of it has begun: there will be no result
+	}
+	d.mu.Unlock()
+	if words != "" {
+		d.log(ctx, d.host.Text(ctx, "user_message_chunk", words))
+	}
+}
+
+// ended takes a result: the end of the turn, unless a message of ours is still to come.
+func (d *driver) ended(p *process, m *message) (refusal bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.turn
+	if t == nil || t.proc != p {
+		return false // of a turn of the program's own accord
+	}
+	if t.tracked && len(t.waiting) > 0 {
+		if !t.cancelled {
+			return false
+		}
+		d.stale = true // it would go on with what we no longer want
+	}
+	result := t.of(m)
+	d.finishLocked(t, result)
+	return result.Outcome.StopReason == agentserver.StopRefusal
+}
+
+// of tells how the turn ended.
+func (t *turn) of(m *message) agentserver.Turn {
+	switch {
+	case m.StopReason == "refusal":
+		return agentserver.Turn{Outcome: wire.Outcome{StopReason: agentserver.StopRefusal}}
+	case t.exhausted, m.StopReason == "max_tokens" && !m.IsError:
+		return agentserver.Turn{Outcome: wire.Outcome{StopReason: agentserver.StopMaxTokens}}
+	case m.Terminal == "structured_output_retry_exhausted":
+		// The host judges a turn without a fitting reply, and may ask again.
+	case m.IsError:
+		return failed(m.failure())
+	case strings.HasPrefix(m.Terminal, "aborted"), m.Terminal == "api_error":
+		return failed("the turn ended early: " + m.Terminal)
+	}
+	turn := agentserver.Turn{Outcome: wire.Outcome{StopReason: agentserver.StopEndTurn}}
+	if len(m.Structured) > 0 && string(m.Structured) != "null" {
+		turn.Structured = exact(t.accepted, m.Structured)
+	}
+	return turn
+}
+
+// exact is the reply as the model wrote it, where that is the same value: the program
+// rounds numbers.
+func exact(written, reply json.RawMessage) json.RawMessage {
+	var a, b any
+	if json.Unmarshal(written, &a) == nil && json.Unmarshal(reply, &b) == nil && reflect.DeepEqual(a, b) {
+		return written
+	}
+	return reply
+}
+
+// Steer implements agentserver.Steerer. The program takes the words into the turn at its
+// next step, or does one more for them: the turn lasts until then.
+func (d *driver) Steer(_ context.Context, text string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.turn
+	switch {
+	case t == nil || t.proc == nil || t.cancelled:
+		return "no turn is going on"
+	case !t.tracked:
+		return "this version of Claude Code does not tell what becomes of a message"
+	}
+	id := newID()
+	t.waiting[id], t.steered[id] = true, text
+	t.proc.say(userLine(text, id))
+	return ""
+}
