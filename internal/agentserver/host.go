@@ -20,9 +20,10 @@ type Host struct {
 	// Attended says that there may be somebody to answer [Host.Ask].
 	Attended bool
 
-	journal *journal
-	asked   asked
-	held    held
+	uid, gid int // the agent's
+	journal  *journal
+	asked    asked
+	held     held
 }
 
 // Event puts one event into the journal. It blocks while the journal is full, which

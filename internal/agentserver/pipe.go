@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ const tailBytes = 16 << 10
 // preferMounted. Where there is neither, the returned name is not a path, and starting
 // it fails as that of a missing command does.
 func (h *Host) Program(name string, preferMounted bool) string {
-	inPath, err := proc.LookPath(proc.Spec{Argv: []string{name}, Dir: h.Dir, Env: h.Env})
+	inPath, err := h.lookPath(name)
 	found := err == nil
 	mounted := mountedProgram(name)
 	switch {
@@ -33,6 +34,15 @@ func (h *Host) Program(name string, preferMounted bool) string {
 		return mounted
 	}
 	return name
+}
+
+// lookPath looks as the agent, whose directories we may not see.
+func (h *Host) lookPath(name string) (found string, err error) {
+	err = proc.As(h.uid, h.gid, func() error {
+		found, err = proc.LookPath(proc.Spec{Argv: []string{name}, Dir: h.Dir, Env: h.Env})
+		return err
+	})
+	return found, err
 }
 
 // mountedProgram is the program that was mounted from the host, or "". A directory has
@@ -51,101 +61,113 @@ func mountedProgram(name string) string {
 
 // Pipe is a program of the agent with which a driver talks over its standard streams.
 type Pipe struct {
-	In    io.WriteCloser
-	Out   io.Reader // of this process only: it may go on after Child has ended, in a grandchild
+	In io.WriteCloser
+	// Out ends with the program: where a grandchild goes on holding it, after two silent
+	// seconds. Close ends it too.
+	Out   io.Reader
 	Child *proc.Child
 
-	stderr *ring
-	once   sync.Once
-	files  []*os.File
+	errs *ring
+	once sync.Once
+	set  pipeSet
+	work sync.WaitGroup
+	read chan struct{} // closed when the standard error has been read to its end
 }
 
 // Pipe starts a program in dir with env, the whole of it. Call [Pipe.Close] when done.
 func (h *Host) Pipe(ctx context.Context, argv []string, dir string, env []string) (*Pipe, error) {
-	var set pipeFiles
-	in, inChild := set.pipe(true)
-	out, outChild := set.pipe(false)
-	errs, errChild := set.pipe(false)
-	if set.err != nil {
-		set.close()
-		return nil, fmt.Errorf("make a pipe: %w", set.err)
+	p := &Pipe{errs: &ring{}, read: make(chan struct{})}
+	in, out, errs := p.set.input(), p.set.output(), p.set.output()
+	if p.set.err != nil {
+		p.set.close()
+		return nil, fmt.Errorf("make a pipe: %w", p.set.err)
 	}
 	child, err := h.Starter.Start(ctx, proc.Spec{
-		Argv: argv, Dir: dir, Env: env, Stdin: inChild, Stdout: outChild, Stderr: errChild,
+		Argv: argv, Dir: dir, Env: env, Stdin: in.child, Stdout: out.child, Stderr: errs.child,
 	})
-	for _, f := range set.childs {
-		_ = f.Close()
-	}
+	p.set.started()
 	if err != nil {
-		set.close()
+		p.set.close()
 		return nil, err
 	}
-	p := &Pipe{In: in, Out: out, Child: child, stderr: &ring{}, files: set.ours}
-	go func() { _, _ = io.Copy(p.stderr, errs) }() // ends with the last writer, or with Close
+	said, told := newTail(out.ours), newTail(errs.ours)
+	p.In, p.Out, p.Child = in.write, tailReader{said}, child
+	p.work.Go(func() {
+		defer close(p.read)
+		_, _ = io.Copy(p.errs, tailReader{told})
+	})
+	p.work.Go(func() {
+		<-child.Done()
+		said.end()
+		told.end()
+	})
 	return p, nil
 }
 
-// Tail is the last of what the program wrote to its standard error.
-func (p *Pipe) Tail() string { return p.stderr.String() }
+// tailReader is a tail as an io.Reader.
+type tailReader struct{ *tail }
 
-// Close ends the program: its input first, then by signals, each with grace to obey.
+// Read implements io.Reader.
+func (t tailReader) Read(p []byte) (int, error) {
+	for {
+		if n, err := t.read(p, time.Time{}); n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// Tail is the last of what the program wrote to its standard error, all of it where the
+// program has ended.
+func (p *Pipe) Tail() string {
+	select {
+	case <-p.Child.Done():
+		<-p.read // bounded: the tail ends soon after the program
+	default:
+	}
+	return p.errs.String()
+}
+
+// Close ends the program: its input first, then by signals, each with grace to obey. It
+// may be called again, also while the first call is at work.
 func (p *Pipe) Close(grace time.Duration, signals ...syscall.Signal) {
 	p.once.Do(func() {
 		_ = p.In.Close()
 		p.Child.Wait(grace)
 		p.Child.End(grace, signals...)
-		for _, f := range p.files {
-			_ = f.Close()
+		p.set.close()
+		select {
+		case <-p.Child.Done():
+			p.work.Wait()
+		default: // a process that does not die: the kernel holds it, and its waiter
 		}
 	})
 }
 
-// pipeFiles makes pipes and remembers the first error.
-type pipeFiles struct {
-	err          error
-	ours, childs []*os.File
-}
-
-func (s *pipeFiles) pipe(toChild bool) (ours, child *os.File) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		s.err = err
-		return nil, nil
-	}
-	ours, child = r, w
-	if toChild {
-		ours, child = w, r
-	}
-	s.ours, s.childs = append(s.ours, ours), append(s.childs, child)
-	return ours, child
-}
-
-func (s *pipeFiles) close() {
-	for _, f := range append(s.ours, s.childs...) {
-		_ = f.Close()
-	}
-}
-
 // ring keeps the last bytes that are written to it.
 type ring struct {
-	mu  sync.Mutex // guards buf
+	mu  sync.Mutex // guards the rest
 	buf []byte
+	cut bool // something before buf is gone
 }
 
 // Write implements io.Writer.
 func (r *ring) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.buf = append(r.buf, p...)
-	if over := len(r.buf) - tailBytes; over > 0 {
-		r.buf = append(r.buf[:0], r.buf[over:]...)
+	r.buf = append(r.buf, p[max(0, len(p)-tailBytes):]...)
+	if over := len(r.buf) - tailBytes; over > 0 || len(p) > tailBytes {
+		r.buf, r.cut = append(r.buf[:0], r.buf[max(0, over):]...), true
 	}
 	return len(p), nil
 }
 
-// String returns what was kept, as text.
+// String returns what was kept, as text, without the line whose beginning is gone.
 func (r *ring) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.ToValidUTF8(strings.TrimSpace(string(r.buf)), "?")
+	kept := r.buf
+	if _, rest, found := bytes.Cut(kept, []byte{'\n'}); r.cut && found && len(bytes.TrimSpace(rest)) > 0 {
+		kept = rest
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(kept)), "?")
 }

@@ -101,7 +101,7 @@ func New(c Config) *Server {
 		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}), killed: make(chan struct{}),
 		unreachable: c.Unreachable, lookEvery: cmp.Or(c.LookEvery, lookTime),
 	}
-	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, journal: s.journal}
+	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, uid: c.Boot.UID, gid: c.Boot.GID, journal: s.journal}
 	s.session = newSession(host, c.Drivers)
 	s.session.masked = func(text string) string { return s.mask().MaskString(text) }
 	s.http = newSurface(s)
