@@ -43,7 +43,10 @@ func stillDamaged(ctx context.Context, dir string) bool {
 	defer func() { _ = pool.Close() }() // what it says does not matter any more
 	db := &DB{DB: pool, Dir: dir}
 	v, err := db.schemaVersion(ctx)
-	if err == nil && v == schemaVersion {
+	if err == nil && v > 0 && v < schemaVersion {
+		err = db.upgrade(ctx, v) // the lock is held already
+	}
+	if err == nil && v > 0 && v <= schemaVersion {
 		err = db.ready(ctx)
 	}
 	return dberr.Damaged(err)

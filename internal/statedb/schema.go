@@ -14,22 +14,36 @@ import (
 )
 
 // schemaVersion is the version of schema.sql, kept in SQLite's user_version.
-const schemaVersion = 1
+const schemaVersion = 2
 
 //go:embed schema.sql
 var schema string
 
-// create makes the schema of an empty database. Any number of processes may try at
-// once: one does it, the others find it done.
-func (db *DB) create(ctx context.Context) error {
+//go:embed upgrade2.sql
+var upgrade2 string
+
+// migrate brings an empty or an older database to this schema. Any number of processes
+// may try at once: one does it, the others find it done.
+func (db *DB) migrate(ctx context.Context) error {
 	unlock, err := lock(ctx, db.Dir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if v, err := db.schemaVersion(ctx); err != nil || v == schemaVersion {
+	v, err := db.schemaVersion(ctx)
+	switch {
+	case err != nil || v == schemaVersion:
 		return err
+	case v > schemaVersion:
+		return db.newer(ctx, v)
+	case v > 0:
+		return dberr.Wrap("statedb.Open", "upgrade state.db", db.upgrade(ctx, v))
 	}
+	return db.create(ctx)
+}
+
+// create makes the schema of an empty database. The caller holds the lock.
+func (db *DB) create(ctx context.Context) error {
 	// Under the lock because SQLite does not wait for others when it changes the
 	// journal mode, it fails.
 	if _, err := db.ExecContext(ctx, `PRAGMA journal_mode = WAL`); err != nil {
@@ -46,7 +60,7 @@ func (db *DB) seed(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // a no-op once committed
-	if _, err := tx.ExecContext(ctx, schema+`; PRAGMA user_version = 1`); err != nil {
+	if _, err := tx.ExecContext(ctx, schema+setVersion()); err != nil {
 		return err
 	}
 	now := time.Now().UnixNano()
@@ -60,6 +74,33 @@ func (db *DB) seed(ctx context.Context) error {
 	}
 	return tx.Commit()
 }
+
+// upgrade brings a database of version v to this one, in one transaction. The caller
+// holds the lock of the directory. Programs of the older version that have it open go
+// on: what they know stays as it is.
+func (db *DB) upgrade(ctx context.Context, v int) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // a no-op once committed
+	for _, step := range []string{2: upgrade2}[v+1:] {
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return err
+		}
+	}
+	// The version is that of the last program to change the schema: an older one names it.
+	_, err = tx.ExecContext(ctx, `UPDATE meta SET v = ? WHERE k = 'version'`, build.Get().Version)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, setVersion()); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func setVersion() string { return fmt.Sprintf(`; PRAGMA user_version = %d`, schemaVersion) }
 
 // nameOf is the id of a state directory: of its place and the machine. A directory
 // that was lost or damaged has the same id again, so that the sandboxes it has left

@@ -1,4 +1,5 @@
 -- The whole schema. It is executed once, in one transaction, when user_version is 0.
+-- An older database is brought here by upgrade2.sql and those after it.
 -- Times are nanoseconds since 1970 (UTC); 0 or NULL is "not yet".
 
 CREATE TABLE meta (
@@ -113,4 +114,19 @@ CREATE TABLE secrets (
   name   TEXT NOT NULL,
   sealed BLOB NOT NULL,
   PRIMARY KEY (run, name)
+) WITHOUT ROWID;
+
+-- What a run has used of models, through the gateway. Since version 2.
+CREATE TABLE usage (
+  run         TEXT NOT NULL,
+  model       TEXT NOT NULL,
+  input       INTEGER NOT NULL,             -- tokens, without those of the cache
+  output      INTEGER NOT NULL,
+  cache_read  INTEGER NOT NULL,
+  cache_write INTEGER NOT NULL,
+  thought     INTEGER NOT NULL,             -- part of output
+  requests    INTEGER NOT NULL,
+  unpriced    INTEGER NOT NULL,             -- requests that cost_nanos leaves out
+  cost_nanos  INTEGER NOT NULL,             -- 1e-9 US dollars: whole for every token
+  PRIMARY KEY (run, model)
 ) WITHOUT ROWID;

@@ -9,8 +9,8 @@
 // writers queue in the process and not at the file.
 //
 // Opening a directory that is in order costs three statements and writes nothing.
-// Creating one, and setting a damaged database aside, happen under the lock of the
-// file state.lock, which nothing else takes.
+// Creating one, bringing one of an older schema up to date, and setting a damaged
+// database aside happen under the lock of the file state.lock, which nothing else takes.
 package statedb
 
 import (
@@ -129,7 +129,7 @@ func (db *DB) ready(ctx context.Context) error {
 		return db.newer(ctx, v)
 	}
 	if v < schemaVersion {
-		if err := db.create(ctx); err != nil {
+		if err := db.migrate(ctx); err != nil {
 			return err
 		}
 	}
