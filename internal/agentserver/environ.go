@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -14,33 +15,41 @@ const binDir = "/opt/insights/bin"
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environ returns the environment of the agent's processes: defaults, then what the
-// host gave, less what would load foreign code into every program, and less the
-// GitHub tokens, which are never in an environment.
-func environ(boot wire.Boot) []string {
+// environ returns the environment of the agent's processes, commands of the host among
+// them: defaults, then what the host gave, less what must not be there ([wire.Withheld]),
+// whose names it returns too.
+func environ(boot wire.Boot) (list, withheld []string) {
 	env := map[string]string{
 		"HOME": boot.Home, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh",
 		"TERM": "dumb", "LANG": "C.UTF-8", "PATH": defaultPath,
 	}
-	for k, v := range boot.Env {
-		if !unset(k) {
-			env[k] = v
+	for _, k := range slices.Sorted(maps.Keys(boot.Env)) {
+		if wire.Withheld(k, boot.Env[k]) != "" {
+			withheld = append(withheld, k)
+			continue
 		}
+		env[k] = boot.Env[k]
 	}
 	env["PATH"] = binDir + string(os.PathListSeparator) + env["PATH"]
-	list := make([]string, 0, len(env))
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])
 	}
-	return list
+	return list, withheld
 }
 
-// unset reports whether the agent's processes must not see the variable. A command
-// of the host ([wire.Command]) may still set it for itself.
-func unset(name string) bool {
-	switch name {
-	case "NODE_OPTIONS", "NODE_REPL_EXTERNAL_MODULE", "GITHUB_TOKEN", "GH_TOKEN":
-		return true
+// commandEnv is the agent's environment, with what the host adds for this command. A
+// credential is refused there too: the agent can read the environment of every process of
+// its uid. What loads code is the business of whoever asks for it.
+func (s *Server) commandEnv(cmd wire.Command) ([]string, error) {
+	env := slices.Clone(s.env)
+	if cmd.TTY {
+		env = append(env, "TERM=xterm-256color")
 	}
-	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_")
+	for _, kv := range cmd.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		if why := wire.Withheld(name, value); why != "" && why != wire.WithheldCode {
+			return nil, fmt.Errorf("%s: %s", name, why)
+		}
+	}
+	return append(env, cmd.Env...), nil // of two values the last counts
 }

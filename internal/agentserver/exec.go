@@ -25,7 +25,11 @@ func (s *Server) serveExec(ctx context.Context, conn net.Conn) error {
 	if err := p.r.Line(&cmd); err != nil {
 		return err
 	}
-	spec := proc.Spec{Argv: cmd.Argv, Dir: cmd.Dir, Env: s.commandEnv(cmd)}
+	env, err := s.commandEnv(cmd)
+	if err != nil {
+		return p.refuse(err)
+	}
+	spec := proc.Spec{Argv: cmd.Argv, Dir: cmd.Dir, Env: env}
 	if spec.Dir == "" {
 		spec.Dir = s.boot.Dir
 	}
@@ -34,15 +38,6 @@ func (s *Server) serveExec(ctx context.Context, conn net.Conn) error {
 		return p.runTTY(ctx, spec, s.boot, cmd)
 	}
 	return p.run(ctx, spec, p.w.To(wire.StreamError), nil)
-}
-
-// commandEnv is the agent's environment, with what the host adds for this command.
-func (s *Server) commandEnv(cmd wire.Command) []string {
-	env := append([]string(nil), s.env...)
-	if cmd.TTY {
-		env = append(env, "TERM=xterm-256color")
-	}
-	return append(env, cmd.Env...) // of two values the last counts
 }
 
 func first(argv []string) string {

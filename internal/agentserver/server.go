@@ -96,8 +96,12 @@ func New(c Config) *Server {
 	if len(c.Boot.JWTKey) > 0 {
 		keep = min(recentEvents, limit/8)
 	}
+	env, withheld := environ(c.Boot)
+	if len(withheld) > 0 {
+		c.Log.Warn("the agent does not get", "variables", withheld)
+	}
 	s := &Server{
-		boot: c.Boot, starter: c.Starter, self: c.Self, env: environ(c.Boot), log: c.Log, mask: newMask(c.Boot),
+		boot: c.Boot, starter: c.Starter, self: c.Self, env: env, log: c.Log, mask: newMask(c.Boot),
 		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}), killed: make(chan struct{}),
 		unreachable: c.Unreachable, lookEvery: cmp.Or(c.LookEvery, lookTime),
 	}
