@@ -26,13 +26,18 @@ type Hub struct {
 	slots  chan struct{} // one for each request with a body
 
 	once  sync.Once
-	quit  chan struct{}  // closed by Close: ends every call
-	calls sync.WaitGroup // the watchers of calls
+	quit  chan struct{} // closed by Close
+	ready chan struct{} // closed when Connect is over
 
-	ready  chan struct{} // closed when Connect is over
-	mu     sync.Mutex    // guards routes
+	mu     sync.Mutex // guards what follows
 	routes map[string]*route
+	calls  map[*call]struct{} // that Close ends
+	closed bool
+	work   sync.WaitGroup // nothing is added once closed is set
 }
+
+// call is one call that is being made.
+type call struct{ cancel context.CancelFunc }
 
 // route is one server as it is served.
 type route struct {
@@ -52,7 +57,7 @@ func New(cfg Config) (*Hub, error) {
 	}
 	h := &Hub{
 		cfg: cfg, slots: make(chan struct{}, maxRequests), quit: make(chan struct{}),
-		ready: make(chan struct{}), routes: map[string]*route{},
+		ready: make(chan struct{}), routes: map[string]*route{}, calls: map[*call]struct{}{},
 	}
 	if s := cfg.Insights; s != nil {
 		h.addRelay(Insights, httpDialer(s.URL, s.headersOf()), s.ReadOnly, approve)
@@ -146,6 +151,9 @@ func (h *Hub) notice(level, text string) {
 func (h *Hub) serve(name string, s *sdk.Server) wire.MCPServer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.closed {
+		return wire.MCPServer{} // nobody will ask
+	}
 	h.routes[name] = &route{server: s, handler: sdk.NewStreamableHTTPHandler(
 		func(*http.Request) *sdk.Server { return s },
 		&sdk.StreamableHTTPOptions{
@@ -155,7 +163,7 @@ func (h *Hub) serve(name string, s *sdk.Server) wire.MCPServer {
 			DisableLocalhostProtection: true,
 		})}
 	return wire.MCPServer{
-		Name: name, Required: h.required(name) || name == Own,
+		Name: name, Required: h.required(name),
 		URL: "http://127.0.0.1:" + strconv.Itoa(wire.PortMCP) + "/" + name,
 	}
 }
@@ -184,27 +192,51 @@ func (h *Hub) absence(name string, err error) string {
 	return fmt.Sprintf("%s: %v", s, err)
 }
 
-// bound bounds one call: by time, and by the end of the hub.
+// bound bounds one call: by the end of the hub, and by time unless within is 0.
 func (h *Hub) bound(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	h.calls.Go(func() {
-		select {
-		case <-h.quit:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	return ctx, cancel
+	stop := func() {}
+	if within > 0 {
+		ctx, stop = context.WithTimeout(ctx, within)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := &call{cancel: cancel}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		cancel()
+	}
+	h.calls[c] = struct{}{}
+	return ctx, func() {
+		h.mu.Lock()
+		delete(h.calls, c)
+		h.mu.Unlock()
+		cancel()
+		stop()
+	}
+}
+
+// evict makes room for a new session: agents that are started again leave theirs.
+func (h *Hub) evict(rt *route) {
+	open := slices.Collect(rt.server.Sessions())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(open) >= maxSessions && !h.closed {
+		h.work.Go(func() { _ = open[0].Close() }) // which waits for its calls
+	}
 }
 
 // Close ends every session, with the agent and with the servers, and the processes that
-// were started. It may be called more than once.
+// were started. It may be called more than once, and returns when all is over.
 func (h *Hub) Close() {
 	h.once.Do(func() {
 		close(h.quit)
 		h.mu.Lock()
+		h.closed = true
 		routes := h.routes
 		h.routes = nil
+		for c := range h.calls {
+			c.cancel()
+		}
 		h.mu.Unlock()
 		var all sync.WaitGroup
 		for _, rt := range routes {
@@ -216,6 +248,6 @@ func (h *Hub) Close() {
 			all.Go(r.up.close)
 		}
 		all.Wait()
-		h.calls.Wait()
+		h.work.Wait()
 	})
 }

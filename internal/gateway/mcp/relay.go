@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -236,8 +237,10 @@ func (r *relay) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallTo
 		return failed(ctx, err)
 	}
 	args := rawArgs(req.Params.Arguments)
-	if refused, err := r.guard.check(ctx, t, args); err != nil || refused != "" {
-		return refusal(refused), err
+	if refused, err := r.leave(ctx, t, args); err != nil {
+		return nil, err
+	} else if refused != "" {
+		return refusal(refused), nil
 	}
 	ctx, cancel := r.hub.bound(ctx, callTime)
 	defer cancel()
@@ -257,15 +260,21 @@ func (r *relay) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallTo
 	return &sdk.CallToolResult{Meta: res.Meta, Content: res.Content, StructuredContent: res.StructuredContent, IsError: res.IsError}, nil
 }
 
+// leave is the guard's decision, for which people may take their time.
+func (r *relay) leave(ctx context.Context, t *sdk.Tool, args json.RawMessage) (refused string, err error) {
+	ctx, cancel := r.hub.bound(ctx, 0)
+	defer cancel()
+	return r.guard.check(ctx, t, args)
+}
+
 // failed turns an error into what the model reads, except for what the server or the
 // agent itself said.
 func failed(ctx context.Context, err error) (*sdk.CallToolResult, error) {
-	var answered *jsonrpc.Error
-	if errors.As(err, &answered) {
-		return nil, answered
+	if answer := answerIn(err); answer != nil {
+		return nil, answer
 	}
-	if errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Canceled) {
-		return nil, err
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err()
 	}
 	return refusal(err.Error()), nil
 }

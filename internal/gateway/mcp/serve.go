@@ -6,7 +6,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -139,17 +138,10 @@ func (h *Hub) serveNamed(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		}
 		if r.Header.Get("Mcp-Session-Id") == "" {
-			rt.evict()
+			h.evict(rt)
 		}
 	}
 	rt.handler.ServeHTTP(w, r)
-}
-
-// evict makes room for a new session: agents that are started again leave theirs.
-func (rt *route) evict() {
-	if open := slices.Collect(rt.server.Sessions()); len(open) >= maxSessions {
-		_ = open[0].Close()
-	}
 }
 
 // bearer returns the token of a request.

@@ -105,8 +105,7 @@ func (u *upstream) open(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	s, err := u.connect(ctx, "2025-11-25")
-	var answered *jsonrpc.Error
-	if errors.As(err, &answered) {
+	if answerIn(err) != nil {
 		return u.connect(ctx, "") // perhaps it knows only the newer one
 	}
 	return s, err
@@ -189,14 +188,14 @@ func (u *upstream) do(ctx context.Context, again bool, f func(context.Context, *
 			return u.explain(ctx, fmt.Errorf("is not reachable: %w", err))
 		}
 		err = f(ctx, s.ClientSession)
-		var answered *jsonrpc.Error
+		answer := answerIn(err)
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return u.explain(ctx, err)
-		case errors.As(err, &answered) && !noSession(answered):
-			return answered
+		case answer != nil && !noSession(answer):
+			return answer
 		}
 		u.drop(ctx, s)
 		if try > 0 {
@@ -208,20 +207,29 @@ func (u *upstream) do(ctx context.Context, again bool, f func(context.Context, *
 	}
 }
 
-// explain names the server.
+// explain names the server. The result is one line for a model and wraps nothing.
 func (u *upstream) explain(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("the MCP server %q did not answer in time", u.name)
 	}
-	return fmt.Errorf("the MCP server %q %w", u.name, err)
+	return fmt.Errorf("the MCP server %q %s", u.name, err.Error())
+}
+
+// answerIn returns the answer of the server in err, if it is one. The SDK has errors of
+// its own of that type: the connection closes, or a request was not sent.
+func answerIn(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if !errors.As(err, &e) || e.Code <= -32003 && e.Code >= -32005 {
+		return nil
+	}
+	return e
 }
 
 // unseen reports whether the server cannot have begun with the request.
 func unseen(err error) bool {
 	var op *net.OpError
-	var answered *jsonrpc.Error
-	return errors.Is(err, sdk.ErrSessionMissing) || errors.As(err, &op) && op.Op == "dial" ||
-		errors.As(err, &answered) && noSession(answered)
+	answer := answerIn(err)
+	return errors.Is(err, sdk.ErrSessionMissing) || errors.As(err, &op) && op.Op == "dial" || answer != nil && noSession(answer)
 }
 
 // noSession recognises the answer of a server that was started again, in the words of
