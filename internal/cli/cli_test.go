@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Insights/insightscli/internal/agentcli"
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/secret"
@@ -37,6 +38,7 @@ func fakeApp(p Process, f execFunc) *app {
 			}
 			return task.Repo{Source: task.RepoLocal, Path: address}, nil
 		},
+		findAgent: agentcli.Find,
 		resolveRepo: func(_ context.Context, _ config.Config, r task.Repo) (task.Repo, []string, error) {
 			if r.Org == "" {
 				r.Org, r.Name = "local", "here"
@@ -54,8 +56,14 @@ func fakeApp(p Process, f execFunc) *app {
 // fakeRun runs a command line against f.
 func fakeRun(t *testing.T, f execFunc, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return fakeRunIn(t, f, []string{"TOKEN=s3cret"}, args...)
+}
+
+// fakeRunIn is fakeRun in an environment.
+func fakeRunIn(t *testing.T, f execFunc, environ []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	streams, _, out, err := term.Test()
-	a := fakeApp(Process{Streams: streams, Args: args, Dir: t.TempDir(), Environ: []string{"TOKEN=s3cret"}}, f)
+	a := fakeApp(Process{Streams: streams, Args: args, Dir: t.TempDir(), Environ: environ}, f)
 	code = a.main(t.Context())
 	return code, out.String(), err.String()
 }
@@ -103,10 +111,16 @@ func TestRunRefusesAfterTheSettings(t *testing.T) {
 		return task.Result{}, errors.New("was started")
 	}
 	tests := []struct{ line, want string }{
-		{"fix it", "agent claude is not in this build, which has: exec"},
-		{"--agent|codex|fix it", "agent codex is not in this build, which has: exec"},
-		{"--agent|acp:x y|fix it", "agent acp:x y is not in this build, which has: exec"},
-		{"--agent|bogus|fix it", `unknown agent "bogus"; this build has: exec`},
+		{"fix it", "agent claude needs a key of the Anthropic API, and ANTHROPIC_API_KEY is not set"},
+		{"--agent|codex|fix it", "agent codex needs a key of the OpenAI API, and OPENAI_API_KEY is not set"},
+		{"--agent|acp:x y|fix it", "agent acp:x y needs a model, and no key is set"},
+		{"--agent|bogus|fix it", `unknown agent "bogus"`},
+		{"--agent|acp: |fix it", `unknown agent "acp: "`},
+		{"--permission-mode|full-access|fix it", `agent claude has no permission mode "full-access"`},
+		{"--agent|codex|--permission-mode|plane|fix it", `agent codex has no permission mode "plane"`},
+		{"--max-tokens|x|fix it", `--max-tokens: "x" is not a number`},
+		{"--max-cost|-1|fix it", `--max-cost: "-1" is not an amount such as 2 or 0.5`},
+		{"--model|m|--|true", "--model needs an agent that talks to a model, which a command does not"},
 		{"--network|trusted|--|true", "network level trusted is not in this build"},
 		{"--network|x|--|true", `unknown network level "x"`},
 		{"--template|vm_base|--|true", "template vm_base is not in this build"},

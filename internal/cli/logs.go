@@ -32,6 +32,7 @@ type logsOptions struct {
 	json      bool
 	raw       bool
 	serverLog bool
+	requests  bool
 
 	from time.Time // what since means
 }
@@ -69,6 +70,7 @@ one that no other run has, or "latest".` + exits("0", "1", "2", "3", "5", "130",
 	f.BoolVar(&o.json, "json", false, "print the stored lines, one JSON object an event")
 	f.BoolVar(&o.raw, "raw", false, "print the bytes of the output as they were, and nothing else")
 	f.BoolVar(&o.serverLog, "server-log", false, "print the agent server's own log instead")
+	f.BoolVar(&o.requests, "requests", false, "print the log of the requests to models instead, which has no content of theirs")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -92,8 +94,10 @@ func (o *logsOptions) validate(now time.Time) error {
 		return usageError("--json and --raw exclude each other")
 	case o.tail < -1:
 		return usageError("--tail takes a number of lines, got %d", o.tail)
-	case o.serverLog && (o.follow || o.tail >= 0 || o.since != "" || len(o.kinds) > 0 || o.json):
-		return usageError("--server-log prints the whole log as it is: leave out -f, --tail, --since, --kind and --json")
+	case o.serverLog && o.requests:
+		return usageError("--server-log and --requests exclude each other")
+	case (o.serverLog || o.requests) && (o.follow || o.tail >= 0 || o.since != "" || len(o.kinds) > 0 || o.json):
+		return usageError("--server-log and --requests print a whole log as it is: leave out -f, --tail, --since, --kind and --json")
 	}
 	if o.since == "" {
 		return nil
@@ -115,8 +119,12 @@ func runLogs(ctx context.Context, o *logsOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.serverLog {
+	switch {
+	case o.serverLog:
 		return o.printServerLog(ctx, s, rec)
+	case o.requests:
+		return copyLog(o.app.streams.Out, s.store.RequestLogPath(rec.Spec), errs.New("cli.logs", errs.NotFound,
+			"insightscli show "+rec.Spec.Run.Short(), "run %s has made no request to a model", rec.Spec.Run.Short()))
 	}
 	return o.print(ctx, s, rec)
 }
@@ -290,7 +298,8 @@ func (o *logsOptions) printServerLog(ctx context.Context, s *state, rec journal.
 	st := o.app.streams
 	out := o.app.clean(st.Out, st.OutTTY && !o.raw)
 	if rec.State.Terminal() && !kept(rec) {
-		return copyServerLog(out, s.store.ServerLogPath(rec.Spec), rec.Spec.Run)
+		return copyLog(out, s.store.ServerLogPath(rec.Spec), errs.New("cli.logs", errs.NotFound, "insightscli logs "+rec.Spec.Run.Short(),
+			"the agent server's log of run %s was not kept: it is, when a run fails", rec.Spec.Run.Short()))
 	}
 	box, leave, err := s.enter(ctx, rec)
 	if err != nil {
@@ -304,11 +313,11 @@ func (o *logsOptions) printServerLog(ctx context.Context, s *state, rec journal.
 	return err
 }
 
-func copyServerLog(w io.Writer, path string, run task.ID) error {
+// copyLog copies a file, or returns missing where there is none.
+func copyLog(w io.Writer, path string, missing error) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errs.New("cli.logs", errs.NotFound, "insightscli logs "+run.Short(),
-			"the agent server's log of run %s was not kept: it is, when a run fails", run.Short())
+		return missing
 	}
 	if err != nil {
 		return err

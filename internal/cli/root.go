@@ -49,10 +49,10 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 	)
 	root.SetHelpCommand(newHelpCmd())
 	inGroup(root, groupRuns, newRunCmd(a, nil), newPsCmd(a, nil), newShowCmd(a, nil), newLogsCmd(a, nil),
-		newWaitCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil),
+		newWaitCmd(a, nil), newSendCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil),
 		newDiffCmd(a, nil), newApplyCmd(a, nil), newPruneCmd(a, nil))
 	inGroup(root, groupRunner, newStartCmd(a, nil), newStopCmd(a, nil))
-	inGroup(root, groupOther, newImageCmd(a, nil), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
+	inGroup(root, groupOther, newImageCmd(a, nil), newSkillsCmd(a), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
 	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic())
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,7 @@ type runOptions struct {
 	envVars       []string
 	secrets       []string
 	schema        string
+	session       bool // the run stays open for further turns; set by `session start`
 	mount         bool
 	uncommitted   bool
 	trustMount    bool
@@ -112,11 +114,28 @@ func (o *runOptions) fill(dash int, args []string) error {
 		return usageError("-- needs a COMMAND behind it")
 	case len(o.command) > 0 && strings.TrimSpace(o.command[0]) == "":
 		return usageError("COMMAND is empty")
+	case len(words) == 1 && words[0] == "-":
+		return o.readPrompt()
 	case len(words) == 1:
 		o.prompt = words[0]
 		if strings.TrimSpace(o.prompt) == "" {
 			return usageError("PROMPT is empty")
 		}
+	}
+	return nil
+}
+
+// readPrompt takes the prompt from standard input.
+func (o *runOptions) readPrompt() error {
+	if o.app.streams.InTTY {
+		return usageError("PROMPT - is read from standard input, which is a terminal: pipe a file into it")
+	}
+	b, err := io.ReadAll(io.LimitReader(o.app.streams.In, maxPrompt+1))
+	if err != nil {
+		return errs.New("cli.run", errs.Internal, "", "read the prompt from standard input: %w", err)
+	}
+	if o.prompt = string(b); strings.TrimSpace(o.prompt) == "" {
+		return usageError("the prompt on standard input is empty")
 	}
 	return nil
 }
@@ -147,12 +166,25 @@ func (o *runOptions) execute(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
-	sink := o.app.sink(o.json, o.quiet)
-	result, err := ex.Run(ctx, p.spec, p.secrets, nil, sink)
+	sink := o.app.sink(o.json, o.quiet, len(p.spec.Schema) > 0)
+	result, err := o.watch(ctx, ex, p, sink)
 	if err != nil {
 		return err
 	}
 	return o.ended(result, sink, o.exitCode)
+}
+
+// watch carries out the run with this terminal as its screen, and, of an interactive
+// one, as the place where its agent asks.
+func (o *runOptions) watch(ctx context.Context, ex executor, p plan, sink task.Sink) (task.Result, error) {
+	if p.spec.Mode != task.ModeInteractive {
+		return ex.Run(ctx, p.spec, p.secrets, nil, sink)
+	}
+	talk := newTalk(sink, o.app.streams.Err)
+	talking, stop := context.WithCancel(ctx)
+	defer stop()
+	go talk.run(talking, o.app.streams.In)
+	return ex.Run(ctx, p.spec, p.secrets, talk.inbox, talk)
 }
 
 // ended reports how a run went, and whether all of it could be shown.
@@ -201,12 +233,12 @@ type screen interface {
 }
 
 // sink returns the screen for the streams of this process.
-func (a *app) sink(json, quiet bool) screen {
+func (a *app) sink(json, quiet, valueOnly bool) screen {
 	s := a.streams
 	if json {
 		return render.NewJSONL(s.Out)
 	}
 	return render.NewText(s.Out, s.Err, render.Options{
-		OutTTY: s.OutTTY, ErrTTY: s.ErrTTY, Color: s.Color, Dumb: s.Dumb, Quiet: quiet, ReasonFollows: true, Gone: s.Gone(),
+		OutTTY: s.OutTTY, ErrTTY: s.ErrTTY, Color: s.Color, Dumb: s.Dumb, Quiet: quiet, ValueOnly: valueOnly, ReasonFollows: true, Gone: s.Gone(),
 	})
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/Insights/insightscli/internal/task"
 )
 
+// maxPrompt is the length of a prompt, in bytes: as much as an event holds.
+const maxPrompt = 1<<20 - 1<<16
+
 // maxTitle is the length of a task's title, in characters.
 const maxTitle = 255
 
@@ -23,13 +26,15 @@ const maxTitle = 255
 // completeValues has the shell propose the values of those flags that have few.
 func completeValues(cmd *cobra.Command) {
 	for flag, values := range map[string][]string{
-		"agent": {agentExec}, "mode": {string(task.ModeBackground)},
-		"provider":       {config.ProviderDocker, config.ProviderLocal},
-		"network":        {string(task.NetworkFull), string(task.NetworkLink)},
-		"scopes":         {"full", "read_only"},
-		"template":       {"default_base"},
-		"tools":          {"auto", "none"},
-		"origin-product": originProducts(),
+		"agent":           {task.AgentClaude, task.AgentCodex, agentExec},
+		"mode":            {string(task.ModeBackground), string(task.ModeInteractive)},
+		"permission-mode": slices.Concat(permissionModes(task.AgentClaude), permissionModes(task.AgentCodex)),
+		"provider":        {config.ProviderDocker, config.ProviderLocal},
+		"network":         {string(task.NetworkFull), string(task.NetworkLink)},
+		"scopes":          {"full", "read_only"},
+		"template":        {"default_base"},
+		"tools":           {"auto", "none"},
+		"origin-product":  originProducts(),
 	} {
 		// It fails only for a flag that does not exist, which the test of completion sees.
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -50,6 +55,13 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.originProduct, "origin-product", "user_created", "`PRODUCT` that creates the task")
 	f.String("scopes", "full", "what the agent may do in Insights: read_only, full or a `LIST` such as query:read,insight:read")
 	f.BoolVar(&o.createPR, "create-pr", false, "let the agent open a pull request")
+	f.String("model", "", "`MODEL` of the agent (default: its own choice)")
+	f.String("effort", "", "reasoning `EFFORT` of the agent, in its own words")
+	f.String("permission-mode", "", "what the agent may do without asking: `MODE` in its own words (default: everything, or asking if interactive)")
+	f.String("turn-timeout", "30m", "limit of `TIME` for one turn of the agent; 0: none")
+	f.String("max-cost", "0", "end of the budget in US `DOLLARS`, by the price list; 0: none")
+	f.String("max-tokens", "0", "end of the budget in `TOKENS`; 0: none")
+	f.String("require-mcp", "", "fail without these MCP servers: `NAMES`, comma-separated; insights is the Insights MCP server")
 	f.StringVar(&o.mode, "mode", string(task.ModeBackground), "`MODE` of the run: background, or interactive if somebody is there to answer")
 	f.StringArrayVar(&o.envVars, "env-var", nil, "variable for the agent: `K[=V]`, without V the value it has here (repeatable)")
 	f.StringArrayVar(&o.secrets, "secret", nil, "secret for the agent: `K[=V]`, masked everywhere (repeatable)")
@@ -121,11 +133,15 @@ func (o *runOptions) checkWork() error {
 		return usageError("give a PROMPT or -- COMMAND, not both")
 	case o.prompt == "" && len(o.command) == 0:
 		return usageError("run needs a PROMPT, or a command after --")
+	case len(o.prompt) > maxPrompt:
+		return usageError("the prompt has %d bytes; at most %d are taken: put the rest into a file of the repository", len(o.prompt), maxPrompt)
+	case !utf8.ValidString(o.prompt):
+		return usageError("the prompt is not text in UTF-8")
 	case o.agent == agentExec && o.prompt != "":
 		return usageError("agent exec runs a command: put it after --")
 	case o.agent != "" && o.agent != agentExec && len(o.command) > 0:
-		if !knownAgent(o.agent) {
-			return checkAgent(o.agent)
+		if err := checkAgent(o.agent); err != nil {
+			return err
 		}
 		return usageError("agent %s takes a PROMPT, not a command", o.agent)
 	case o.exitCode && len(o.command) == 0:
@@ -190,9 +206,21 @@ func (o *runOptions) checkLater() error {
 		return notInBuild("leave --create-pr out; see the changes with 'insightscli diff'",
 			"opening pull requests (--create-pr) is not in this build")
 	case o.schema != "" && len(o.command) > 0:
-		return notInBuild("leave --schema out", "--schema needs an agent that replies, which exec does not")
+		return usageError("--schema needs an agent that replies, which a command does not")
 	case o.mode == string(task.ModeInteractive) && len(o.command) > 0:
-		return notInBuild("use --mode background", "--mode interactive needs an agent that takes messages, which exec does not")
+		return usageError("--mode interactive needs an agent that takes messages, which a command does not")
+	}
+	return o.checkInteractive()
+}
+
+// checkInteractive wants somebody at the terminal, unless others will answer.
+func (o *runOptions) checkInteractive() error {
+	if o.mode != string(task.ModeInteractive) || o.detach || o.noStart || o.dryRun || o.start != "" {
+		return nil
+	}
+	if s := o.app.streams; !s.InTTY || !s.ErrTTY {
+		return errs.New("cli.run", errs.Usage, "use --detach and answer with 'insightscli send', or --mode background",
+			"--mode interactive needs a terminal to ask at")
 	}
 	return nil
 }

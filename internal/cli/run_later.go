@@ -77,7 +77,7 @@ func runStart(ctx context.Context, o *runOptions) error {
 		}
 		return h.leave(ctx)
 	}
-	sink := o.app.sink(o.json, o.quiet)
+	sink := o.app.sink(o.json, o.quiet, len(rec.Spec.Schema) > 0)
 	result, err := h.resume(ctx, id, sink)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -8,7 +9,7 @@ import (
 	"github.com/Insights/insightscli/internal/task"
 )
 
-const agentExec = "exec"
+const agentExec = task.AgentExec
 
 // originProducts are the products that create tasks.
 func originProducts() []string {
@@ -19,22 +20,35 @@ func originProducts() []string {
 	}
 }
 
-// checkAgent accepts the agents of this build.
+// checkAgent accepts the agents that there are.
 func checkAgent(name string) error {
-	switch {
-	case name == agentExec:
+	acp, ok := strings.CutPrefix(name, task.AgentACP)
+	if name == agentExec || name == task.AgentClaude || name == task.AgentCodex || ok && strings.TrimSpace(acp) != "" {
 		return nil
-	case knownAgent(name):
-		return notInBuild("run a command instead: insightscli run -- COMMAND",
-			"agent %s is not in this build, which has: exec", name)
 	}
-	return errs.New("cli.Parse", errs.Usage, "run a command: insightscli run -- COMMAND", "unknown agent %q; this build has: exec", name)
+	return errs.New("cli.Parse", errs.Usage, "use claude, codex, acp:COMMAND, or run a command: insightscli run -- COMMAND",
+		"unknown agent %q", name)
 }
 
-// knownAgent reports whether there is such an agent, in this build or not.
-func knownAgent(name string) bool {
-	acp, ok := strings.CutPrefix(name, "acp:")
-	return name == agentExec || name == "claude" || name == "codex" || ok && acp != ""
+// permissionModes are those of an agent, in its own words; nil: whatever it knows.
+func permissionModes(agent string) []string {
+	switch agent {
+	case task.AgentClaude:
+		return []string{"default", "acceptEdits", "plan", "bypassPermissions", "auto"}
+	case task.AgentCodex:
+		return []string{"plan", "auto", "read-only", "full-access"}
+	}
+	return nil
+}
+
+// checkPermissionMode accepts the modes of the agent.
+func checkPermissionMode(agent, mode string) error {
+	modes := permissionModes(agent)
+	if mode == "" || modes == nil || slices.Contains(modes, mode) {
+		return nil
+	}
+	return errs.New("cli.Parse", errs.Usage, "use one of "+strings.Join(modes, ", "),
+		"agent %s has no permission mode %q", agent, mode)
 }
 
 // checkTemplate accepts the templates of this build.

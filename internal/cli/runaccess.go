@@ -194,7 +194,7 @@ func (s *state) enterKept(ctx context.Context, rec journal.Record) (agent.Remote
 	}
 	ctx, cancel := context.WithTimeout(ctx, enterBound)
 	defer cancel()
-	c, err := st.Connect(ctx, run, box)
+	c, err := st.Connect(ctx, run, box, nil)
 	if err != nil {
 		return agent.Remote{}, nil, notLive(run, "%w", err)
 	}

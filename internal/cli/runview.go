@@ -40,6 +40,9 @@ type runObject struct {
 	Finished *time.Time   `json:"finished,omitempty"`
 	Log      string       `json:"log"`
 	Result   *task.Result `json:"result,omitempty"`
+	// Usage is what went to models so far, in all and by model.
+	Usage   *task.Tokens           `json:"usage,omitempty"`
+	ByModel map[string]task.Tokens `json:"usage_by_model,omitempty"`
 }
 
 // The states of a run's owner beyond those of package owner.

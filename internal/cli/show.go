@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -59,15 +61,28 @@ func runShow(ctx context.Context, o *showOptions) error {
 	if err != nil {
 		return err
 	}
+	object := s.object(rec)
+	if err := s.addUsage(ctx, &object); err != nil {
+		return err
+	}
 	switch {
 	case o.token:
 		return o.printToken(ctx, s, rec)
 	case o.spec:
 		return writeJSON(o.app.streams.Out, shownSpec(rec.Spec))
 	case o.json:
-		return writeJSON(o.app.streams.Out, s.object(rec))
+		return writeJSON(o.app.streams.Out, object)
 	}
-	return o.print(s.object(rec), rec.Spec)
+	return o.print(object, rec.Spec)
+}
+
+// addUsage adds what the run has used of models, if anything.
+func (s *state) addUsage(ctx context.Context, o *runObject) error {
+	total, byModel, err := s.store.Usage(ctx, o.Run)
+	if err == nil && total.Requests > 0 {
+		o.Usage, o.ByModel = &total, byModel
+	}
+	return err
 }
 
 // printToken prints what an outside client of the run's agent server shows.
@@ -122,6 +137,12 @@ func (o *showOptions) print(r runObject, spec task.Spec) error {
 	line("started", moment(r.Started))
 	line("finished", moment(r.Finished))
 	line("log", r.Log)
+	if r.Usage != nil {
+		line("usage", render.Tokens(*r.Usage))
+	}
+	for _, model := range slices.Sorted(maps.Keys(r.ByModel)) {
+		line("model", model+": "+render.Tokens(r.ByModel[model]))
+	}
 	if r.Result != nil {
 		printResult(line, *r.Result)
 	}

@@ -38,7 +38,8 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	}
 	p := plan{config: c, spec: o.newSpec(c)}
 	for _, step := range []func(context.Context, *plan) error{
-		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezeTexts,
+		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezeModel, o.freezeSchema,
+		o.freezeMCP, o.freezeProgram, o.freezeSkills, o.freezeTexts,
 	} {
 		if err := step(ctx, &p); err != nil {
 			return plan{}, err
@@ -72,7 +73,7 @@ func (o *runOptions) freezeAgent(_ context.Context, p *plan) error {
 	case p.config.Run.Agent != "":
 		name = p.config.Run.Agent
 	default:
-		name = "claude"
+		name = task.AgentClaude
 	}
 	p.spec.Agent = task.Agent{Name: name, Command: o.command}
 	return checkAgent(name)

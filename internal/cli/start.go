@@ -14,6 +14,7 @@ import (
 
 	"github.com/Insights/insightscli/internal/background"
 	"github.com/Insights/insightscli/internal/build"
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -22,6 +23,7 @@ type startOptions struct {
 	app *app
 
 	detach  bool
+	serve   string
 	idleEnd time.Duration
 }
 
@@ -37,7 +39,10 @@ with.
 
 'insightscli run -d' starts a runner by itself, one that ends when it has
 nothing to do, so this command is never needed. With -d such a runner, if one is
-at work, becomes one that stays.` + exits("0", "1", "2", "5", "130", "143"),
+at work, becomes one that stays.
+With --serve it also opens the gateway to models (127.0.0.1:3308) and the MCP
+servers (127.0.0.1:8787) to clients outside of sandboxes that hold the token of
+a live run.` + exits("0", "1", "2", "5", "130", "143"),
 		Example: `  insightscli start -d
   insightscli start`,
 		Args:              takes(0, 0, ""),
@@ -45,6 +50,9 @@ at work, becomes one that stays.` + exits("0", "1", "2", "5", "130", "143"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.detach && o.idleEnd > 0 {
 				return usageError("--detach starts a runner that stays: leave out --idle-end")
+			}
+			if _, err := parseServe(o.serve); err != nil {
+				return err
 			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
@@ -56,6 +64,7 @@ at work, becomes one that stays.` + exits("0", "1", "2", "5", "130", "143"),
 		},
 	}
 	cmd.Flags().BoolVarP(&o.detach, "detach", "d", false, "start it as a process of its own; return when it is ready")
+	cmd.Flags().StringVar(&o.serve, "serve", "", "open `SERVICES` on TCP: llm, mcp or both, comma-separated")
 	cmd.Flags().DurationVar(&o.idleEnd, "idle-end", 0, "end after so long without a run")
 	_ = cmd.Flags().MarkHidden("idle-end") // how commands start a runner that ends itself
 	return cmd
@@ -76,9 +85,20 @@ func startDetached(ctx context.Context, o *startOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.serve != "" {
+		if st, err := s.background.Status(ctx); err == nil {
+			return errs.New("cli.start", errs.Conflict, "insightscli stop; insightscli start -d --serve "+o.serve,
+				"the background runner, process %d, was started without --serve", st.PID)
+		}
+	}
 	before := logSize(s.dir)
 	client := s.background
-	client.Start = func(context.Context) error { return spawnRunner(s.dir, o.app.process.Environ) }
+	client.Start = func(context.Context) error {
+		if o.serve != "" {
+			return spawnRunner(s.dir, o.app.process.Environ, "--serve", o.serve)
+		}
+		return spawnRunner(s.dir, o.app.process.Environ)
+	}
 	if err := client.Stay(ctx); err != nil {
 		if last := lastLogLine(s.dir, before); last != "" {
 			return fmt.Errorf("%w: %s", err, last)
@@ -132,6 +152,15 @@ func runStartForeground(ctx context.Context, o *startOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.owner.Release()) }()
 
+	list, err := parseServe(o.serve)
+	if err != nil {
+		return err
+	}
+	closeTCP, err := p.services.serveTCP(ctx, list, o.log)
+	if err != nil {
+		return err
+	}
+	defer closeTCP()
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(runner.ErrAbandoned) })()

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/Insights/insightscli/internal/background"
@@ -16,6 +18,7 @@ import (
 	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/secret/seal"
+	"github.com/Insights/insightscli/internal/skills"
 	"github.com/Insights/insightscli/internal/statedb"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -116,8 +119,9 @@ func (s *state) adopt(ctx context.Context) error {
 // process is this process as one that carries out runs.
 type process struct {
 	*state
-	owner  *owner.Owner
-	runner *runner.Runner
+	owner    *owner.Owner
+	runner   *runner.Runner
+	services *services
 }
 
 // newProcess makes this process an owner of runs. The caller releases the owner.
@@ -131,6 +135,10 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 		return nil, err
 	}
 	secrets := &runner.Secrets{Key: key, Store: s.store}
+	services, err := s.newServices(secrets)
+	if err != nil {
+		return nil, errors.Join(err, me.Release())
+	}
 	r := runner.New(runner.Config{
 		Store: s.store, Secrets: secrets, Owner: me.ID, Force: force,
 		Steps: &steps.Steps{
@@ -140,10 +148,13 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 				_, err := s.providers.builder(s.dir, spec.Engine).Ensure(ctx, t, progress)
 				return err
 			},
-			Dir: s.dir, Owner: me.Label(), Domain: s.db.ID,
+			Services: services.open, Debug: s.config.Debug,
+			SkillsDir: func(hash string) string { return skills.At(s.dir, hash).Dir },
+			SkillsTar: func(hash string, w io.Writer) error { return skills.At(s.dir, hash).WriteTar(w) },
+			Dir:       s.dir, Owner: me.Label(), Domain: s.db.ID,
 		},
 	})
-	return &process{state: s, owner: me, runner: r}, nil
+	return &process{state: s, owner: me, runner: r, services: services}, nil
 }
 
 func (s *state) close() error {

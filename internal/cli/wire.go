@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/Insights/insightscli/internal/agentcli"
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/image"
@@ -21,8 +22,10 @@ type wiring struct {
 	// engine reports whether a Docker engine answers.
 	engine func(ctx context.Context, c config.Config) error
 	// tools lists the directories that local sandboxes get, and the PATH there.
-	tools    func(c config.Config) (dirs []string, path string)
-	executor func(ctx context.Context, c config.Config, spec task.Spec) (executor, error)
+	tools func(c config.Config) (dirs []string, path string)
+	// findAgent finds the program of an agent on this machine.
+	findAgent func(name string, o agentcli.Options) (agentcli.Program, error)
+	executor  func(ctx context.Context, c config.Config, spec task.Spec) (executor, error)
 }
 
 func defaultWiring(a *app) wiring {
@@ -32,6 +35,7 @@ func defaultWiring(a *app) wiring {
 		scopes:      platform.Scopes,
 		engine:      func(ctx context.Context, c config.Config) error { return a.providersFor(c).engine().Ping(ctx) },
 		tools:       localTools,
+		findAgent:   agentcli.Find,
 		executor: func(ctx context.Context, c config.Config, spec task.Spec) (executor, error) {
 			if err := a.ready(ctx, c, spec); err != nil {
 				return nil, err

@@ -92,6 +92,10 @@ type Machine struct {
 	DockerCertPath  string `mapstructure:"docker_cert_path"`
 	DockerTLSVerify string `mapstructure:"docker_tls_verify"`
 
+	HTTPProxy  secret.String `mapstructure:"http_proxy"`
+	HTTPSProxy secret.String `mapstructure:"https_proxy"`
+	NoProxy    string        `mapstructure:"no_proxy"`
+
 	SudoUID int    `mapstructure:"sudo_uid"` // 0: not run by sudo
 	SudoGID int    `mapstructure:"sudo_gid"`
 	Path    string `mapstructure:"path"`

@@ -167,6 +167,9 @@ func fromEnviron(environ []string) entries {
 	got := entries{}
 	for _, s := range Settings() {
 		text, _ := lookup(environ, s.Name)
+		if text == "" && strings.HasSuffix(s.Name, "_PROXY") {
+			text, _ = lookup(environ, strings.ToLower(s.Name)) // as everybody else does
+		}
 		relativeBase := strings.HasPrefix(s.Name, "XDG_") && !filepath.IsAbs(text) // counts as unset, says XDG
 		if text != "" && !relativeBase {
 			got[s.Name] = entry{text: text}

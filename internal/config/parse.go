@@ -29,6 +29,12 @@ func (s Setting) parse(text string, at place) (any, error) {
 		return n, nil
 	case TypeFloat:
 		return ParseCPUs(text)
+	case TypeAmount:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
+			return nil, fmt.Errorf("%q is not an amount such as 2 or 0.5", text)
+		}
+		return f, nil
 	case TypeSize:
 		return ParseMemory(text)
 	case TypeDuration:

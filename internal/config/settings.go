@@ -14,6 +14,7 @@ const (
 	TypeBool     Type = "bool"
 	TypeInt      Type = "number"
 	TypeFloat    Type = "decimal"
+	TypeAmount   Type = "amount"
 	TypeSize     Type = "size"
 	TypeDuration Type = "duration"
 	TypeURL      Type = "url"
@@ -158,7 +159,7 @@ func agentSettings() []Setting {
 			Doc: "Limit of one turn of an agent, which has failed then; 0: none.",
 		},
 		{
-			Name: "INSIGHTSCLI_MAX_COST", Key: "max-cost", Flag: "max-cost", Type: TypeFloat, Default: "0",
+			Name: "INSIGHTSCLI_MAX_COST", Key: "max-cost", Flag: "max-cost", Type: TypeAmount, Default: "0",
 			Doc: "US dollars that the models of a run may cost by the price list; 0: no limit.",
 		},
 		{
@@ -298,6 +299,18 @@ func engineSettings() []Setting {
 
 func processSettings() []Setting {
 	return []Setting{
+		{
+			Name: "HTTPS_PROXY", Type: TypeString, Secret: true, EnvOnly: true,
+			Doc: "Proxy for the host's own requests to https addresses; https_proxy is taken too.",
+		},
+		{
+			Name: "HTTP_PROXY", Type: TypeString, Secret: true, EnvOnly: true,
+			Doc: "Proxy for the host's own requests to http addresses; http_proxy is taken too.",
+		},
+		{
+			Name: "NO_PROXY", Type: TypeString, EnvOnly: true,
+			Doc: "Hosts that are reached without a proxy, comma-separated; no_proxy is taken too.",
+		},
 		{
 			Name: "SUDO_UID", Type: TypeInt, EnvOnly: true,
 			Doc: "Set by sudo: the user whose files the sandbox's agent owns when insightscli runs as root.",

@@ -40,6 +40,8 @@ func sample(s config.Setting, home string) (text string, want any) {
 		return "Org/Repo:~/x", []config.RepoMount{{Org: "org", Name: "repo", Path: filepath.Join(home, "x")}}
 	}
 	switch s.Type {
+	case config.TypeAmount:
+		return "1.5", 1.5
 	case config.TypeList:
 		return "a, b,c", []string{"a", "b", "c"}
 	case config.TypeServers:
@@ -105,6 +107,7 @@ func wrong(kind config.Type) []string {
 	return map[config.Type][]string{
 		config.TypeInt:      {"x", "-1", "1.5", "99999999999999999999"},
 		config.TypeFloat:    {"two", "-0.5", "NaN", "Inf", "4097", "1,5"},
+		config.TypeAmount:   {"two", "-0.5", "NaN", "Inf", "1,5"},
 		config.TypeSize:     {"lots", "-1g", "5m", "1x", "m", "8 gb g"},
 		config.TypeDuration: {"soon", "-1s", "30", "1d"},
 		config.TypeURL:      {"localhost:8000", "ftp://h", "http://", "/p", "http://%zz"},

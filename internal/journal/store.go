@@ -44,6 +44,12 @@ func (s *Store) ServerLogPath(spec task.Spec) string {
 	return strings.TrimSuffix(s.LogPath(spec), ".jsonl") + ".server.log"
 }
 
+// RequestLogPath returns where the requests of a run to models are logged, one JSON line
+// each and without their content.
+func (s *Store) RequestLogPath(spec task.Spec) string {
+	return strings.TrimSuffix(s.LogPath(spec), ".jsonl") + ".requests.log"
+}
+
 // Create records a new run, queued and without an owner, with its task (unless that
 // exists) and its sealed secrets, in one transaction.
 func (s *Store) Create(ctx context.Context, spec task.Spec, sealed map[string][]byte) error {

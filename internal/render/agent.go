@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -27,12 +28,76 @@ func (t *Text) agent(ev task.Event) {
 	switch u.Update.SessionUpdate {
 	case "agent_message", "agent_message_chunk":
 		if text := blockText(u.Update.Content); text != "" {
-			t.data(task.Stdout, []byte(text))
+			t.data(t.words(), []byte(text))
+			t.talking = !strings.HasSuffix(text, "\n")
 		}
 	case "tool_call":
+		if t.talking {
+			t.data(t.words(), []byte{'\n'})
+			t.talking = false
+		}
 		if !t.o.Quiet {
 			t.line("* ", u.Update.Title)
 		}
+	}
+}
+
+// words is the stream that the agent's words go to. Where a reply of a certain form is
+// wanted, the output is that reply and nothing else.
+func (t *Text) words() task.Stream {
+	if t.o.ValueOnly {
+		return task.Stderr
+	}
+	return task.Stdout
+}
+
+// endWords ends the agent's words with its turn, so that what follows begins a line, and
+// writes the reply if that is what the output is for.
+func (t *Text) endWords(ev task.Event) {
+	if ev.Kind != task.KindTurn {
+		return
+	}
+	if t.talking {
+		t.data(t.words(), []byte{'\n'})
+		t.talking = false
+	}
+	t.value(ev)
+}
+
+// value writes the validated reply of a turn, on a line of its own.
+func (t *Text) value(ev task.Event) {
+	var turn task.Turn
+	if !t.o.ValueOnly || json.Unmarshal(ev.Params, &turn) != nil || len(turn.Value) == 0 {
+		return
+	}
+	t.settle()
+	t.out.write(append(turn.Value, '\n'))
+}
+
+// turn says what came of a turn, where that is news.
+func (t *Text) turn(ev task.Event) {
+	var turn task.Turn
+	if json.Unmarshal(ev.Params, &turn) != nil {
+		return
+	}
+	t.settle()
+	switch {
+	case !turn.OK && !t.o.ReasonFollows:
+		t.line("failed: ", turn.Error)
+	case turn.Degraded:
+		t.line("warning: ", fmt.Sprintf("the reply fits only at attempt %d, and says nothing", turn.Attempts))
+	case turn.OK && turn.Attempts > 1:
+		t.line("note: ", fmt.Sprintf("the reply fits at attempt %d", turn.Attempts))
+	}
+}
+
+// said shows what somebody said to the agent.
+func (t *Text) said(ev task.Event) {
+	var m struct {
+		Content string `json:"content"`
+	}
+	if json.Unmarshal(ev.Params, &m) == nil && m.Content != "" {
+		t.line("> ", m.Content)
 	}
 }
 

@@ -14,6 +14,9 @@ func Final(r task.Result) []string {
 	for _, repo := range r.Repos {
 		lines = append(lines, changes(repo, r.Run))
 	}
+	if r.Usage != nil {
+		lines = append(lines, "models: "+Tokens(*r.Usage))
+	}
 	if r.Cleanup != "" {
 		lines = append(lines, "left behind: "+r.Cleanup)
 	}
@@ -21,6 +24,20 @@ func Final(r task.Result) []string {
 		lines = append(lines, fmt.Sprintf("sandbox kept: insightscli exec %s -- sh", r.Run.Short()))
 	}
 	return lines
+}
+
+// Tokens says in a few words what was used of models.
+func Tokens(u task.Tokens) string {
+	text := fmt.Sprintf("%d requests, %d tokens in, %d out", u.Requests, u.Input+u.CacheRead+u.CacheWrite, u.Output)
+	switch {
+	case u.Unpriced == u.Requests:
+		text += ", of unknown price"
+	case u.Unpriced > 0:
+		text += fmt.Sprintf(", $%.4f and %d requests of unknown price", u.CostUSD, u.Unpriced)
+	default:
+		text += fmt.Sprintf(", $%.4f", u.CostUSD)
+	}
+	return text
 }
 
 // ending is how the run ended. What went wrong outside the task is not told here:

@@ -19,6 +19,7 @@ type Options struct {
 	// Gone is closed when the reader of the output has gone: nobody is told anything
 	// from then on. nil: nobody goes.
 	Gone          <-chan struct{}
+	ValueOnly     bool // the output is the validated reply; the agent's words go to the other stream
 	ReasonFollows bool // whoever shows the run's end says why: a failed step does not
 }
 
@@ -30,6 +31,7 @@ type Text struct {
 	outClean, errClean *cleaner // nil: bytes go through as they are
 	buf                []byte
 	mid                bool // the terminal's cursor stands inside a line of output
+	talking            bool // the agent's last words were no whole line
 }
 
 // NewText returns a sink that writes the run's own output to out and err, and what
@@ -58,6 +60,7 @@ func (t *Text) Emit(ev task.Event) {
 	case task.KindFinished:
 		t.finished(ev)
 	default:
+		t.endWords(ev)
 		if !t.o.Quiet {
 			t.about(ev)
 		}
@@ -110,6 +113,12 @@ func (t *Text) about(ev task.Event) {
 		// Told in the summary of those who count; not news in itself.
 	case task.KindPermission:
 		t.line("permission: ", permission(ev.Params))
+	case task.KindTurn:
+		t.turn(ev)
+	case "user_message":
+		t.said(ev)
+	case "turn_complete", "sdk_session", "permission_resolved":
+		// For programs; people see the turn itself.
 	default:
 		t.line(string(ev.Kind)+": ", string(ev.Params))
 	}

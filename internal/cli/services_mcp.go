@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/gateway/mcp"
+	"github.com/Insights/insightscli/internal/platform"
+	"github.com/Insights/insightscli/internal/runner/steps"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// newHub makes the MCP servers of a run.
+func (v *services) newHub(ctx context.Context, spec task.Spec, r steps.Reporter) (*mcp.Hub, error) {
+	values, err := v.secrets.All(ctx, spec.Run)
+	if err != nil {
+		return nil, err
+	}
+	return mcp.New(mcp.Config{
+		Run: spec.Run,
+		Do:  &agentsHand{run: spec.Run, reporter: r, dir: artifactsDir(v.dir, spec.Run)},
+		CheckToken: func(ctx context.Context, token secret.String) error {
+			g, err := v.check(ctx, token, "")
+			if err == nil && g.Run != spec.Run {
+				return errs.New("cli.services", errs.Auth, "", "the access token is another run's")
+			}
+			return err
+		},
+		Insights: &mcp.InsightsServer{
+			URL: spec.MCP.URL, Token: values[steps.SecretToken], ProjectID: fmt.Sprint(spec.Team),
+			ReadOnly: !platform.HasWrite(spec.Scopes), Default: spec.MCP.URL == defaultMCPURL,
+		},
+		Servers: spec.MCP.Servers, Require: spec.MCP.Require, Approve: spec.MCP.Approve,
+		Expand: func(text string) (secret.String, error) { return expand(text, values) },
+		Ask:    r.Ask,
+		Notice: func(level, text string) { r.Tell(task.KindNotice, task.Notice{Level: level, Message: text}) },
+		Fetch: func(ctx context.Context, path string) (io.ReadCloser, error) {
+			pr, pw := io.Pipe()
+			go func() { _ = pw.CloseWithError(r.ReadFile(ctx, path, pw)) }()
+			return pr, nil
+		},
+		Environ: []string{"PATH=" + v.config.Machine.Path, "HOME=" + v.config.Machine.Home},
+		WorkDir: spec.WorkDir(),
+	})
+}
+
+// hubOf finds the MCP servers of the run whose token this is, for outside clients.
+func (v *services) hubOf(ctx context.Context, token secret.String) (*mcp.Hub, error) {
+	g, err := v.check(ctx, token, "")
+	if err != nil {
+		return nil, err
+	}
+	if s := v.find(g.Run); s != nil && s.hub != nil {
+		return s.hub, nil
+	}
+	return nil, errs.New("cli.services", errs.NotFound, "", "run %s is not carried out by this process", g.Run.Short())
+}
+
+// expand replaces each ${NAME} in text by the value that was sealed under that name.
+func expand(text string, values map[string]secret.String) (secret.String, error) {
+	var missing error
+	out := variable.ReplaceAllStringFunc(text, func(m string) string {
+		name := variable.FindStringSubmatch(m)[1]
+		value, ok := values[secretMCP+name]
+		if !ok {
+			missing = fmt.Errorf("the value of %s is gone", name)
+		}
+		return value.Reveal()
+	})
+	return secret.New(out), missing
+}
+
+// agentsHand is what the agent's own tools do to its run.
+type agentsHand struct {
+	run      task.ID
+	reporter steps.Reporter
+	dir      string // of artifacts
+}
+
+var _ mcp.Run = (*agentsHand)(nil)
+
+// Progress implements mcp.Run.
+func (a *agentsHand) Progress(_ context.Context, step, message string) error {
+	if step != "" {
+		message = step + ": " + message
+	}
+	a.reporter.Tell(task.KindNotice, task.Notice{Level: "info", Message: message})
+	return nil
+}
+
+// Finish implements mcp.Run.
+func (a *agentsHand) Finish(_ context.Context, status, summary string) error {
+	a.reporter.End(task.State(status), summary)
+	return nil
+}
+
+// Artifact implements mcp.Run: the file lies below the state directory, whole or not at
+// all, and is never larger than the reader lets it become.
+func (a *agentsHand) Artifact(_ context.Context, f mcp.Artifact, r io.Reader) (string, error) {
+	if err := os.MkdirAll(a.dir, 0o700); err != nil {
+		return "", err
+	}
+	tmp, err := os.CreateTemp(a.dir, ".new-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(tmp, r)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	path := filepath.Join(a.dir, f.Name)
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(tmp.Name()))
+	}
+	a.reporter.Tell(task.KindNotice, task.Notice{Level: "info", Message: "the agent has left an artifact: " + path})
+	return "kept as " + f.Name, nil
+}
+
+// artifactsDir is where the artifacts of a run are kept.
+func artifactsDir(state string, run task.ID) string {
+	return filepath.Join(state, "artifacts", "run_"+strings.ToLower(string(run)))
+}

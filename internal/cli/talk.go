@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/render"
+	"github.com/Insights/insightscli/internal/task"
+)
+
+// talk is somebody at a terminal who talks with the agent of a run: asked for leave,
+// they answer; when a turn is over, they say what comes next, or nothing more.
+type talk struct {
+	sink  task.Sink
+	err   io.Writer // the terminal, for questions
+	inbox chan task.Input
+
+	mu      sync.Mutex // guards queue
+	queue   []task.Event
+	arrived chan struct{} // capacity 1
+
+	asked *task.Permission // what waits for an answer
+	turn  bool             // it is theirs to say what comes next
+}
+
+func newTalk(sink task.Sink, err io.Writer) *talk {
+	return &talk{sink: sink, err: err, inbox: make(chan task.Input), arrived: make(chan struct{}, 1)}
+}
+
+// Emit implements task.Sink.
+func (t *talk) Emit(ev task.Event) {
+	t.sink.Emit(ev)
+	if ev.Kind != task.KindPermission && ev.Kind != task.KindTurn && ev.Method != wire.EventPermitted {
+		return
+	}
+	ev.Params = append(json.RawMessage(nil), ev.Params...)
+	t.mu.Lock()
+	t.queue = append(t.queue, ev)
+	t.mu.Unlock()
+	select {
+	case t.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// run reads what they say until in or ctx ends; then nothing more is said.
+func (t *talk) run(ctx context.Context, in io.Reader) {
+	defer close(t.inbox)
+	lines := make(chan string)
+	go readLines(ctx, in, lines)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.arrived:
+			t.look()
+		case line, ok := <-lines:
+			if !ok || !t.line(ctx, strings.TrimSpace(line)) {
+				return
+			}
+		}
+	}
+}
+
+// readLines hands on what is typed. A read from a terminal cannot be interrupted: this
+// may outlive ctx, until the process ends.
+func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
+	defer close(lines)
+	for s := bufio.NewScanner(in); s.Scan(); {
+		select {
+		case lines <- s.Text():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look takes the events that have arrived.
+func (t *talk) look() {
+	t.mu.Lock()
+	events := t.queue
+	t.queue = nil
+	t.mu.Unlock()
+	for _, ev := range events {
+		switch {
+		case ev.Kind == task.KindPermission:
+			var p task.Permission
+			if json.Unmarshal(ev.Params, &p) == nil {
+				t.asked = &p
+				t.ask()
+			}
+		case ev.Kind == task.KindTurn:
+			t.turn = true
+			fmt.Fprint(t.err, "your turn (an empty line ends the run)> ")
+		case t.asked != nil: // answered, by them or by somebody else
+			t.asked = nil
+		}
+	}
+}
+
+// ask shows the request that waits.
+func (t *talk) ask() {
+	fmt.Fprintf(t.err, "The agent asks for leave: %s\n", render.Clean(t.asked.ToolCall.Title))
+	for i, o := range t.asked.Options {
+		fmt.Fprintf(t.err, "  %d  %s\n", i+1, render.Clean(o.Name))
+	}
+	fmt.Fprint(t.err, "number> ")
+}
+
+// line takes one line. It reports whether they may say more.
+func (t *talk) line(ctx context.Context, line string) bool {
+	switch {
+	case t.asked != nil:
+		n, err := strconv.Atoi(line)
+		if err != nil || n < 1 || n > len(t.asked.Options) {
+			t.ask()
+			return true
+		}
+		in := task.Input{Kind: task.InputPermission, Name: t.asked.RequestID, Value: t.asked.Options[n-1].ID}
+		t.asked = nil
+		return t.say(ctx, in)
+	case line == "" && t.turn:
+		return false
+	case line == "":
+		return true
+	}
+	t.turn = false
+	return t.say(ctx, task.Input{Kind: task.InputMessage, Text: line})
+}
+
+func (t *talk) say(ctx context.Context, in task.Input) bool {
+	in.ID = string(task.NewID())
+	select {
+	case t.inbox <- in:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,119 @@
+// Package api carries the requests of a sandbox to the Insights API, which the host
+// reaches at SANDBOX_API_URL and the sandbox at a loopback port of its own. The caller
+// authenticates itself, with the token of its run: nothing is added to a request.
+//
+// Only requests to that one address leave: what a sandbox writes into Host or into the
+// request line decides nothing. Bodies are streamed; the answer is told as it comes.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Proxy is the way to one API. It is an http.Handler.
+type Proxy struct {
+	base  *url.URL
+	proxy *httputil.ReverseProxy
+}
+
+// New returns the way to the API at base. For the host's own calls host.docker.internal
+// means this machine.
+func New(base string) (*Proxy, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("SANDBOX_API_URL is not a URL")
+	}
+	if u.Hostname() == "host.docker.internal" {
+		u.Host = strings.Replace(u.Host, "host.docker.internal", "127.0.0.1", 1)
+	}
+	p := &Proxy{base: u}
+	p.proxy = &httputil.ReverseProxy{
+		Rewrite:       p.rewrite,
+		FlushInterval: -1,
+		ErrorHandler:  p.unreachable,
+		ErrorLog:      log.New(io.Discard, "", 0), // a sandbox could fill it
+		Transport: &http.Transport{
+			DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   10 * time.Second,
+			ResponseHeaderTimeout: 5 * time.Minute,
+			MaxIdleConnsPerHost:   8,
+			IdleConnTimeout:       time.Minute,
+		},
+	}
+	return p, nil
+}
+
+func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
+	r.SetURL(p.base)
+	r.Out.Host = p.base.Host
+}
+
+// unreachable tells the caller, and nobody else, that there is no API.
+func (p *Proxy) unreachable(w http.ResponseWriter, _ *http.Request, _ error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadGateway)
+	body, _ := json.Marshal(map[string]string{"error": "the Insights API does not answer at " + p.base.Redacted()}) // of a string
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.proxy.ServeHTTP(w, r) }
+
+// ServeConn serves HTTP on one stream of a sandbox, until it or ctx ends.
+func (p *Proxy) ServeConn(ctx context.Context, conn net.Conn) error {
+	ln := &oneConn{conn: conn, closed: make(chan struct{})}
+	srv := &http.Server{
+		Handler: p, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog:    log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateClosed || s == http.StateHijacked {
+				_ = ln.Close()
+			}
+		},
+	}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(ln); !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// oneConn is a listener with one connection.
+type oneConn struct {
+	conn   net.Conn
+	taken  bool
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Accept implements net.Listener. It is called by one goroutine.
+func (l *oneConn) Accept() (net.Conn, error) {
+	if !l.taken {
+		l.taken = true
+		return l.conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener.
+func (l *oneConn) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
