@@ -55,8 +55,9 @@ func find(v any, key string, depth int, names *[]string) {
 			find(e, key, depth+1, names)
 		}
 	case map[string]any:
+		named := isCall(v)
 		for k, e := range v {
-			if depth == 0 || !isArguments(k) {
+			if !named || !isArguments(k) {
 				find(e, strings.ToLower(k), depth+1, names)
 			}
 		}
@@ -80,6 +81,16 @@ func isName(key string, depth int) bool {
 		return true
 	}
 	return depth <= 1
+}
+
+// isCall reports whether an object names a tool itself, so that its arguments are data.
+func isCall(object map[string]any) bool {
+	for k, v := range object {
+		if _, ok := v.(string); ok && (isName(strings.ToLower(k), maxDepth) || isCommand(strings.ToLower(k))) {
+			return true
+		}
+	}
+	return false
 }
 
 // isArguments reports whether a field holds the arguments of the tool that is run, which
