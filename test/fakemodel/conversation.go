@@ -50,7 +50,10 @@ func (c *conversation) position() (script string, done int, ok bool) {
 			done++
 			previous = toolResult
 		case modelWords:
-			previous = modelWords
+			// Claude Code closes a turn that a tool ended with words of its own.
+			if it.text != "No response requested." {
+				previous = modelWords
+			}
 		case userWords:
 			// Words while tools are at work are a steer, not another turn.
 			if previous == modelWords && !envelope(it.text) {

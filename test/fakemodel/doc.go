@@ -40,9 +40,11 @@
 //
 // The model keeps no state of a conversation: the step is found by counting what
 // came after the script, namely results of tools, and words of the user without a
-// script that begin another turn (such as a host's request to mend a reply). So a
-// script goes on over later turns, retries and resumed sessions. Behind its last
-// step the reply is "(the script has ended)"; without one it is "ok (no script)".
+// script that begin another turn (a host's request to mend a reply, an agent's own
+// urging). So a script goes on over later turns, retries and resumed sessions. Words
+// that come while tools are at work are a steer and count for nothing, as does what
+// an agent wraps in a tag of its own. Behind its last step the reply is "(the script
+// has ended)"; without one it is "ok (no script)".
 //
 // The one state is how often a failure with "times" has happened. It is counted by
 // the text of the script, so two conversations at one Model that must not share it
