@@ -38,13 +38,13 @@ const Name = "codex"
 const (
 	grace        = 3 * time.Second  // for the program to end, and after each signal
 	startTime    = 60 * time.Second // for the program to be ready
-	callTime     = 5 * time.Second  // for the answer to a request that takes no work
+	patience     = 5 * time.Second  // for the answer to a request that takes no work
 	requiredTime = 45 * time.Second // for an MCP server that is required
 )
 
 // New makes the driver; it is an [agentserver.NewDriver].
 func New(host *agentserver.Host) agentserver.Driver {
-	return &driver{host: host, grace: grace, servers: newServers()}
+	return &driver{host: host, grace: grace, patience: patience, servers: newServers()}
 }
 
 var (
@@ -54,10 +54,11 @@ var (
 )
 
 type driver struct {
-	host    *agentserver.Host
-	grace   time.Duration
-	start   wire.Start
-	servers *servers
+	host     *agentserver.Host
+	grace    time.Duration
+	patience time.Duration
+	start    wire.Start
+	servers  *servers
 
 	mu       sync.Mutex // guards the rest
 	settings settings   // of the next turn
@@ -165,19 +166,18 @@ func (d *driver) run(ctx context.Context, t *turn, text string) wire.Outcome {
 
 // begin asks for the turn.
 func (d *driver) begin(ctx context.Context, c *conn, t *turn, text string) error {
-	var reply struct {
-		Turn struct {
-			ID string `json:"id"`
-		} `json:"turn"`
-	}
 	params, planned := d.turnParams(t, text)
-	if err := c.call(ctx, "turn/start", params, &reply); err != nil {
+	err := c.callFirst(ctx, "turn/start", params, nil, func(result json.RawMessage) {
+		var reply struct{ Turn turnResult }
+		_ = json.Unmarshal(result, &reply) // the notification tells the id too
+		t.begun(reply.Turn.ID)
+	})
+	if err != nil {
 		return err
 	}
 	d.mu.Lock()
 	d.kept, d.planned = true, planned
 	d.mu.Unlock()
-	t.begun(reply.Turn.ID)
 	return nil
 }
 
@@ -216,7 +216,7 @@ func words(text string) []map[string]string {
 
 // sweep ends the commands that an interrupted turn has left running.
 func (d *driver) sweep(ctx context.Context, c *conn) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	d.mu.Lock()
 	thread := d.thread
@@ -237,7 +237,7 @@ func (d *driver) Cancel(ctx context.Context) {
 		return
 	}
 	t.cancel()
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	select {
 	case <-t.started:
@@ -264,7 +264,7 @@ func (d *driver) Steer(ctx context.Context, text string) string {
 	if t == nil || t.id() == "" || t.isCancelled() || c == nil {
 		return "no turn is going on that takes words"
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	params := map[string]any{"threadId": thread, "expectedTurnId": t.id(), "input": words(text)}
 	if err := c.call(ctx, "turn/steer", params, nil); err != nil {

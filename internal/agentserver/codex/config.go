@@ -27,8 +27,9 @@ var hidden = []string{
 }
 
 // arguments are those of the program: all of its configuration, which goes before what
-// the image has in a config.toml. env is the agent's environment.
-func arguments(start wire.Start, m mode, env []string) ([]string, error) {
+// the image has in a config.toml, but for when to ask for leave: that is told with the
+// thread, where "untrusted" still is a word. env is the agent's environment.
+func arguments(start wire.Start, env []string) ([]string, error) {
 	gateway := value(env, "OPENAI_BASE_URL")
 	if gateway == "" {
 		return nil, errors.New("agent codex needs a model gateway: OPENAI_BASE_URL is not set in its environment")
@@ -39,7 +40,6 @@ func arguments(start wire.Start, m mode, env []string) ([]string, error) {
 		// gateway does not speak.
 		`model_providers.gw={name="gateway",base_url=` + quote(gateway) +
 			`,wire_api="responses",env_key="OPENAI_API_KEY",request_max_retries=5,stream_max_retries=5}`,
-		`approval_policy=` + quote(m.policy()),
 		`sandbox_mode="danger-full-access"`,
 		// A login shell reads /etc/profile, which makes a PATH of its own: that would
 		// pass our git by.

@@ -57,7 +57,7 @@ type conn struct {
 
 	mu      sync.Mutex // guards the rest
 	next    int64
-	waiting map[int64]chan message
+	waiting map[int64]waiter
 	asking  map[string]context.CancelFunc // by the id of the request
 	err     error                         // why it is dead
 }
@@ -65,7 +65,7 @@ type conn struct {
 func newConn(ctx context.Context, pipe *agentserver.Pipe, p peer, grace time.Duration) *conn {
 	c := &conn{
 		pipe: pipe, peer: p, grace: grace, writing: make(chan struct{}, 1), dead: make(chan struct{}),
-		waiting: map[int64]chan message{}, asking: map[string]context.CancelFunc{},
+		waiting: map[int64]waiter{}, asking: map[string]context.CancelFunc{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	heard := make(chan struct{})
@@ -134,6 +134,12 @@ func (c *conn) dispatch(m message) {
 	}
 }
 
+// waiter is a call that waits.
+type waiter struct {
+	answer chan message
+	first  func(result json.RawMessage) // called before the next message is looked at
+}
+
 // answered hands an answer to the call that waits for it.
 func (c *conn) answered(m message) {
 	var id int64
@@ -142,9 +148,12 @@ func (c *conn) answered(m message) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ch, ok := c.waiting[id]; ok {
+	if w, ok := c.waiting[id]; ok {
 		delete(c.waiting, id)
-		ch <- m // of one
+		if w.first != nil && m.Error == nil {
+			w.first(m.Result)
+		}
+		w.answer <- m // of one
 	}
 }
 
@@ -184,6 +193,12 @@ func (c *conn) serve(ctx context.Context, m message) {
 
 // call sends a request and waits for its result, which may be nil.
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
+	return c.callFirst(ctx, method, params, result, nil)
+}
+
+// callFirst is call, and calls first with the result before the next message is looked
+// at.
+func (c *conn) callFirst(ctx context.Context, method string, params, result any, first func(json.RawMessage)) error {
 	p, err := json.Marshal(params)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -192,7 +207,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 	c.mu.Lock()
 	c.next++
 	id := c.next
-	c.waiting[id] = ch
+	c.waiting[id] = waiter{ch, first}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()

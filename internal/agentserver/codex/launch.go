@@ -50,10 +50,7 @@ func (d *driver) connect(ctx context.Context) (*conn, error) {
 
 // launch starts the program.
 func (d *driver) launch(ctx context.Context) (*conn, error) {
-	d.mu.Lock()
-	m := d.settings.mode
-	d.mu.Unlock()
-	args, err := arguments(d.start, m, d.host.Env)
+	args, err := arguments(d.start, d.host.Env)
 	if err != nil {
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func (d *driver) turnError(ctx context.Context, t *turn, n notification) {
 
 // interrupt asks Codex to end a turn.
 func (d *driver) interrupt(ctx context.Context, c *conn, thread, id string) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	err := c.call(ctx, "turn/interrupt", map[string]string{"threadId": thread, "turnId": id}, nil)
 	if err != nil {
@@ -178,8 +178,8 @@ func (d *driver) plan(ctx context.Context, n notification) {
 
 // The kinds of text, in ACP's words.
 const (
-	messageChunk = "agent_messageChunkchunk"
-	thoughtChunk = "agent_thoughtChunkchunk"
+	messageChunk = "agent_message_chunk"
+	thoughtChunk = "agent_thought_chunk"
 )
 
 // maxText bounds one piece of text in the journal, so that it fits whatever JSON makes

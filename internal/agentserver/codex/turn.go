@@ -25,8 +25,7 @@ type turn struct {
 	mu     sync.Mutex // guards the rest
 	number string     // Codex's id
 	result turnResult
-	early  map[string]turnResult // of turns that ended before we knew our id
-	denial string                // why the gateway lets us in no more
+	denial string // why the gateway lets us in no more
 
 	said speech
 	last string // the last whole message
@@ -47,7 +46,7 @@ type turnError struct {
 
 func newTurn(schema json.RawMessage) *turn {
 	return &turn{
-		schema: schema, early: map[string]turnResult{},
+		schema:  schema,
 		started: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}), cancelled: make(chan struct{}),
 	}
 }
@@ -68,25 +67,15 @@ func (t *turn) begun(id string) {
 	}
 	t.number = id
 	close(t.started)
-	if r, ok := t.early[id]; ok {
-		t.finish(r)
-	}
 }
 
 // ended notes how a turn ended. Those of others are none of ours.
 func (t *turn) ended(r turnResult) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.number == "" && len(t.early) < 100:
-		t.early[r.ID] = r
-	case t.number == r.ID:
-		t.finish(r)
+	if t.number == "" || t.number != r.ID {
+		return
 	}
-}
-
-// finish is called under the lock.
-func (t *turn) finish(r turnResult) {
 	select {
 	case <-t.done:
 	default:
