@@ -174,12 +174,19 @@ func TestReady(t *testing.T) {
 
 func TestReadySaysWhatFailed(t *testing.T) {
 	f := &fakePID1{calls: func(context.Context, wire.RPCRequest) (any, error) {
-		return wire.Health{Readiness: "failed", FailureCode: "no_binary", Phase: "session_create", Error: "claude: not found"}, nil
+		return wire.Health{
+			Readiness: "failed", FailureCode: "no_binary", Phase: "session_create", Error: "claude: not found",
+			LogTail: append(make([]string, maxTail), "the last\x1b[31m words"),
+		}, nil
 	}}
 	c, _ := f.connect(t, nil)
 	err := c.Ready(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "no_binary: claude: not found (phase session_create)") {
 		t.Fatal(err)
+	}
+	var why *StartError
+	if !errors.As(err, &why) || why.Phase != "session_create" || len(why.LogTail) != maxTail || why.LogTail[maxTail-1] != "the last?[31m words" {
+		t.Errorf("%+v", why)
 	}
 }
 

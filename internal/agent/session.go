@@ -23,16 +23,29 @@ func (c *Client) Start(ctx context.Context, start wire.Start) error {
 	return c.rpc.call(ctx, wire.MethodStart, start, nil)
 }
 
+// StartError is wrapped by the error of a session that does not start.
+type StartError struct {
+	Phase   string   // in which it failed, or was when nobody waited any more
+	LogTail []string // the end of PID 1's own log, each line safe to show
+	Err     error
+}
+
+// Error implements error.
+func (e *StartError) Error() string { return fmt.Sprintf("%v (phase %s)", e.Err, e.Phase) }
+
+// Unwrap returns the reason.
+func (e *StartError) Unwrap() error { return e.Err }
+
 // Ready waits until the session is there. The error of a session that failed, or
-// of a wait that ctx ended, names the phase.
+// of a wait that ctx ended, wraps a [StartError].
 func (c *Client) Ready(ctx context.Context) error {
 	pause := 5 * time.Millisecond
-	phase := ""
+	var last wire.Health
 	for {
 		h, err := c.Health(ctx)
 		switch {
-		case err != nil && ctx.Err() != nil && phase != "":
-			return notReady(ctx, phase)
+		case err != nil && ctx.Err() != nil && last.Phase != "":
+			return notReady(ctx, last)
 		case err != nil:
 			return err
 		case h.HasSession:
@@ -40,13 +53,13 @@ func (c *Client) Ready(ctx context.Context) error {
 		case h.Readiness == "failed":
 			return failed(h)
 		}
-		phase = h.Phase
+		last = h
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return notReady(ctx, phase)
+			return notReady(ctx, last)
 		case <-c.Lost():
 			t.Stop()
 			return lost("agent.Ready", nil)
@@ -55,12 +68,12 @@ func (c *Client) Ready(ctx context.Context) error {
 	}
 }
 
-func notReady(ctx context.Context, phase string) error {
+func notReady(ctx context.Context, h wire.Health) error {
 	kind := errs.KindOf(context.Cause(ctx))
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		kind = errs.Unavailable
 	}
-	return errs.New("agent.Ready", kind, "", "the agent's session did not start in time (phase %s): %w", safe(phase), context.Cause(ctx))
+	return errs.New("agent.Ready", kind, "", "the agent's session did not start in time: %w", startError(h, context.Cause(ctx)))
 }
 
 func failed(h wire.Health) error {
@@ -71,10 +84,18 @@ func failed(h wire.Health) error {
 	if h.FailureCode != "" {
 		text = safe(h.FailureCode) + ": " + text
 	}
-	if h.Phase != "" {
-		text += " (phase " + safe(h.Phase) + ")"
+	return errs.New("agent.Ready", errs.TaskFailed, "", "the agent's session failed: %w", startError(h, errors.New(text)))
+}
+
+// maxTail bounds the lines of a log that are shown.
+const maxTail = 20
+
+func startError(h wire.Health, err error) *StartError {
+	e := &StartError{Phase: safe(h.Phase), Err: err}
+	for _, line := range h.LogTail[max(0, len(h.LogTail)-maxTail):] {
+		e.LogTail = append(e.LogTail, safe(line))
 	}
-	return errs.New("agent.Ready", errs.TaskFailed, "", "the agent's session failed: %s", text)
+	return e
 }
 
 // deliverTime is how long Send waits for the answer to a message. The answer comes

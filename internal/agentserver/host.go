@@ -21,6 +21,7 @@ type Host struct {
 	Attended bool
 
 	uid, gid int // the agent's
+	phase    func(name string)
 	journal  *journal
 	asked    asked
 	held     held

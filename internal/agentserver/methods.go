@@ -21,7 +21,7 @@ func (s *Server) call(ctx context.Context, method string, params json.RawMessage
 	if !public {
 		switch name {
 		case wire.MethodHealth:
-			return s.Health(), nil
+			return s.hostHealth(), nil
 		case wire.MethodStart:
 			return s.callStart(ctx, params)
 		case wire.MethodShutdown:

@@ -3,6 +3,7 @@ package agentserver
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,8 @@ type Config struct {
 	Unreachable func() bool
 	// LookEvery is between two questions to it; zero is ten seconds.
 	LookEvery time.Duration
+	// LogTail returns the last lines of Log, for a host whose session does not start.
+	LogTail func() []string
 }
 
 // Server is the agent server of one sandbox.
@@ -79,6 +82,9 @@ type Server struct {
 
 	unreachable func() bool
 	lookEvery   time.Duration
+
+	bootID  string
+	logTail func() []string
 }
 
 // New returns a server that serves nobody yet.
@@ -104,6 +110,7 @@ func New(c Config) *Server {
 		boot: c.Boot, starter: c.Starter, self: c.Self, env: env, log: c.Log, mask: newMask(c.Boot),
 		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}), killed: make(chan struct{}),
 		unreachable: c.Unreachable, lookEvery: cmp.Or(c.LookEvery, lookTime),
+		bootID: rand.Text(), logTail: c.LogTail,
 	}
 	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, uid: c.Boot.UID, gid: c.Boot.GID, journal: s.journal}
 	s.session = newSession(host, c.Drivers)
@@ -255,31 +262,6 @@ func (s *Server) flush(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return s.journal.flushed(ctx)
-}
-
-// Health tells how the server is.
-func (s *Server) Health() wire.Health {
-	last, _ := s.journal.state()
-	h := s.session.health()
-	h.Status, h.LastSeq, h.BootMs = "ok", last, s.upMs
-	h.Capabilities = []string{"events", "exec", "archive", "http"}
-	if len(s.boot.Ports) > 0 {
-		h.Capabilities = append(h.Capabilities, "services")
-	}
-	return h
-}
-
-func (s *session) health() wire.Health {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := wire.Health{
-		HasSession: s.readiness == ready, Readiness: s.readiness, SessionInitMs: s.initMs,
-		Phase: s.phase, Active: s.active,
-	}
-	if s.err != nil {
-		h.FailureCode, h.Error = "session_create_failed", s.err.Error()
-	}
-	return h
 }
 
 // current returns the driver, or nil before the session is ready.

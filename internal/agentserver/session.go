@@ -45,7 +45,7 @@ type session struct {
 	mu        sync.Mutex // guards the rest
 	began     time.Time  // zero: not started
 	readiness string
-	phase     string
+	boot      boot
 	err       error // why it failed
 	initMs    float64
 	oneShot   bool   // a plain command: it takes no messages
@@ -61,31 +61,22 @@ type session struct {
 	driverClosed bool
 }
 
-// turn is one prompt on its way.
-type turn struct {
-	id     string // of the message, may be empty
-	text   string
-	schema json.RawMessage
-	done   chan struct{}
-	result wire.TurnResult // set before done is closed
-	err    error
-
-	timedOut bool
-}
-
 func newSession(host *Host, drivers map[string]NewDriver) *session {
-	return &session{
+	s := &session{
 		masked: func(text string) string { return text },
 		host:   host, drivers: drivers, log: host.Log, journal: host.journal,
-		readiness: starting, phase: wire.PhaseWaiting, inbox: newInbox(), steering: make(chan struct{}, 1),
+		readiness: starting, inbox: newInbox(), steering: make(chan struct{}, 1),
 	}
+	s.boot.enter(wire.PhaseWaiting, time.Now())
+	host.phase = s.enterPhase
+	return s
 }
 
 // start begins the session and waits a moment for it to be ready. ctx bounds the
 // wait, life the session.
 func (s *session) start(ctx, life context.Context, st wire.Start) error {
 	s.mu.Lock()
-	newDriver, known := s.drivers[st.Agent]
+	newDriver, known := s.driverOf(st.Agent)
 	switch {
 	case !s.began.IsZero():
 		s.mu.Unlock()
@@ -97,7 +88,8 @@ func (s *session) start(ctx, life context.Context, st wire.Start) error {
 		s.mu.Unlock()
 		return fmt.Errorf("this agent server has no driver for agent %q", st.Agent)
 	}
-	s.began, s.phase, s.oneShot = time.Now(), "session_create", len(st.Command) > 0
+	s.began, s.oneShot = time.Now(), len(st.Command) > 0
+	s.boot.enter(wire.PhaseSession, s.began)
 	s.host.Attended = st.Mode == string(task.ModeInteractive)
 	s.running.Go(func() { s.run(life, newDriver(s.host), st) })
 	s.mu.Unlock()
@@ -119,6 +111,17 @@ func (s *session) start(ctx, life context.Context, st wire.Start) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// driverOf finds the driver of an agent. One whose name ends in a colon drives every
+// agent that begins so.
+func (s *session) driverOf(agent string) (NewDriver, bool) {
+	if d, ok := s.drivers[agent]; ok {
+		return d, true
+	}
+	family, _, ok := strings.Cut(agent, ":")
+	d, known := s.drivers[family+":"]
+	return d, ok && known
 }
 
 // run is the session's goroutine, from the driver's start to FrameDone.
@@ -143,63 +146,6 @@ func (s *session) run(ctx context.Context, d Driver, st wire.Start) {
 	s.finish(outcome)
 }
 
-// prompt does one turn, within its time.
-func (s *session) prompt(ctx context.Context, d Driver, t *turn, bound time.Duration) Turn {
-	if t.id != "" {
-		s.host.put(userMessage(wire.UserMessage{Content: t.text, MessageID: t.id, Schema: t.schema}))
-	}
-	late := s.limit(ctx, bound)
-	result, err := d.Prompt(ctx, t.text, t.schema)
-	if err != nil {
-		result = Turn{Outcome: wire.Outcome{StopReason: StopError, Error: err.Error()}, Last: true}
-	}
-	switch reason := result.Outcome.StopReason; {
-	case !late(), reason != StopCancelled && reason != StopError:
-	default:
-		t.timedOut = true
-		result.Outcome = wire.Outcome{StopReason: StopError, Error: fmt.Sprintf("the turn took longer than %s", bound)}
-	}
-	return result
-}
-
-// limit cancels the turn that begins when it has had its time, and closes an agent that
-// does not obey. The returned function ends the watch, and reports whether it was late.
-func (s *session) limit(ctx context.Context, bound time.Duration) (late func() bool) {
-	if bound <= 0 {
-		return func() bool { return false }
-	}
-	turn, stop := context.WithCancel(ctx)
-	over := make(chan bool, 1)
-	s.running.Go(func() {
-		if !wait(turn, bound) {
-			over <- false
-			return
-		}
-		over <- true
-		s.cancel(ctx)
-		if wait(turn, closeTime) {
-			s.log.Warn("the agent does not end its turn")
-			s.closeDriver(ctx)
-		}
-	})
-	return func() bool {
-		stop()
-		return <-over
-	}
-}
-
-// userMessage is the event of a message. Of one that is too long for an event the
-// beginning is told, without its schema.
-func userMessage(m wire.UserMessage) wire.Frame {
-	f := wire.Frame{Type: wire.FrameEvent, Method: wire.EventUserMessage}
-	f.Data, _ = json.Marshal(m)
-	if f.Data == nil || wire.FrameSize(&f) > wire.MaxFrame {
-		m.Schema, m.Content = nil, shortened(m.Content)
-		f.Data, _ = json.Marshal(m) // of strings
-	}
-	return f
-}
-
 // closeDriver closes the driver if there is one, once.
 func (s *session) closeDriver(ctx context.Context) {
 	s.mu.Lock()
@@ -218,8 +164,10 @@ func (s *session) closeDriver(ctx context.Context) {
 func (s *session) ready(d Driver, st wire.Start) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.driver, s.readiness, s.phase = d, ready, ""
-	s.initMs = ms(time.Since(s.began))
+	s.driver, s.readiness = d, ready
+	s.boot.settled = time.Now()
+	s.boot.enter("", s.boot.settled)
+	s.initMs = ms(s.boot.settled.Sub(s.began))
 	s.log.Info("session ready", "agent", st.Agent, "ms", s.initMs)
 	if st.Prompt != "" || len(st.Command) > 0 {
 		s.queue = append(s.queue, &turn{text: st.Prompt, schema: st.Schema, done: make(chan struct{})})
@@ -232,6 +180,8 @@ func (s *session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readiness, s.err = failed, err
+	s.boot.settled = time.Now()
+	s.boot.enter(s.boot.phase, s.boot.settled) // the time of the one that failed counts too
 	wake(&s.changed)
 }
 
@@ -257,47 +207,6 @@ func (s *session) next(ctx context.Context) *turn {
 			return nil
 		}
 	}
-}
-
-// endTurn answers whoever waits for the turn. That of a plain command is told by
-// FrameDone alone.
-func (s *session) endTurn(t *turn, r Turn) {
-	o := r.Outcome
-	s.host.flush()
-	if !s.oneShot {
-		s.turnComplete(t, r)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.active = false
-	t.result = wire.TurnResult{StopReason: o.StopReason}
-	if o.Error != "" {
-		t.err = &turnError{o.Error}
-	}
-	s.inbox.ended(t)
-	close(t.done)
-}
-
-// turnError is why a turn failed that was delivered and has ended.
-type turnError struct{ reason string }
-
-// Error implements error.
-func (e *turnError) Error() string { return e.reason }
-
-// turnComplete writes how a turn of an agent ended. A reply that is too long for a frame
-// is left out; the agent's words are there.
-func (s *session) turnComplete(t *turn, r Turn) {
-	c := wire.TurnComplete{
-		MessageID: t.id, StopReason: r.Outcome.StopReason, Error: brief(r.Outcome.Error),
-		Structured: r.Structured, Rejected: r.Rejected, TimedOut: t.timedOut,
-	}
-	f := wire.Frame{Type: wire.FrameEvent, Method: wire.EventTurnComplete}
-	f.Data, _ = json.Marshal(c)
-	if f.Data == nil || wire.FrameSize(&f) > wire.MaxFrame {
-		c.Structured = nil
-		f.Data, _ = json.Marshal(c) // of strings and numbers
-	}
-	s.host.put(f)
 }
 
 // finish writes the last frame and turns away those that still wait.

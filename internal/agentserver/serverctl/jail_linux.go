@@ -56,14 +56,14 @@ func serve(ctx context.Context, p Process, enter func() (*jail.Jail, error)) int
 	if j == nil {
 		return 0 // it was a probe
 	}
-	log, closeLog := openLog(wire.ServerLog)
-	defer closeLog()
+	log := openLog(wire.ServerLog)
+	defer log.close()
 	log.Info("jail", "ms", time.Since(began).Milliseconds(), "pid", os.Getpid())
 	debug.SetGCPercent(garbage)
 	debug.SetMemoryLimit(int64(max(j.Boot.JournalMiB<<20, defaultJournal) + workMemory))
 
 	server := agentserver.New(agentserver.Config{
-		Boot: j.Boot, Starter: j.Starter(newReaper()), Drivers: Drivers(), Log: log,
+		Boot: j.Boot, Starter: j.Starter(newReaper()), Drivers: Drivers(), Log: log.Logger, LogTail: log.tail,
 		Self: []string{wire.ServerPath}, Began: began, OnlyFromOutside: true, Unreachable: jail.LinkGone,
 	})
 	if err := server.Serve(ctx, j.Listener); err != nil {

@@ -150,6 +150,25 @@ type Health struct {
 	Active        bool     `json:"active"`          // a turn or a command is going on
 	Capabilities  []string `json:"capabilities"`
 	Error         string   `json:"error,omitempty"`
+
+	Boot BootReport `json:"boot"`
+	// LogTail is the end of the server's own log, told to hosts only, of a session that has
+	// failed or takes long to start.
+	LogTail []string `json:"logTail,omitempty"`
+}
+
+// BootReport tells how the session started, phase by phase.
+type BootReport struct {
+	ContractVersion int    `json:"contractVersion"` // 1
+	BootID          string `json:"bootId"`          // of this process
+	State           string `json:"state"`           // starting, ready, failed
+	CurrentPhase    string `json:"currentPhase,omitempty"`
+	FailedPhase     string `json:"failedPhase,omitempty"`
+	// TotalMs is from the process's beginning until the session was ready or had failed,
+	// or until now.
+	TotalMs     float64            `json:"totalMs"`
+	HTTPReadyMs float64            `json:"httpReadyMs"`
+	PhasesMs    map[string]float64 `json:"phasesMs"` // of those that are over
 }
 
 // Methods of FrameEvent that hosts act on.
@@ -212,8 +231,13 @@ func (o *Outcome) Failed() bool {
 	return o != nil && (o.Error != "" || o.Signal != "" || o.StopReason == "error" || o.ExitCode != nil && *o.ExitCode != 0)
 }
 
-// PhaseWaiting is Health.Phase until a host begins the session.
-const PhaseWaiting = "waiting_for_start"
+// The phases of a start that [Health] tells. Drivers may have further ones.
+const (
+	PhaseWaiting      = "waiting_for_start"    // until a host begins the session
+	PhaseInitialize   = "acp_initialize"       // the agent's program starts
+	PhaseDependencies = "session_dependencies" // MCP servers, skills
+	PhaseSession      = "session_create"
+)
 
 // Heartbeat is the payload of FrameHeartbeat: sent every 30 s while a turn or a
 // command is going on, whatever it prints.
