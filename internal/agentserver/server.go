@@ -37,8 +37,8 @@ const (
 type Config struct {
 	Boot    wire.Boot
 	Starter proc.Starter
-	Drivers map[string]NewDriver
-	Log     *slog.Logger // nil: nothing is logged
+	Drivers map[string]NewDriver // by agent; "acp:" is every agent that begins so
+	Log     *slog.Logger         // nil: nothing is logged
 	// Self begins the command line that runs this program as the agent, for
 	// transfers. nil: transfers are done by the server itself.
 	Self []string

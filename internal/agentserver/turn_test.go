@@ -296,3 +296,15 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+func TestDriverOfAnAgent(t *testing.T) {
+	s := newSession(newHost(), map[string]NewDriver{"exec": nil, "acp:": nil})
+	for agent, want := range map[string]bool{
+		"exec": true, "acp:": true, "acp:gemini --acp": true, "acp:a:b": true,
+		"": false, "acp": false, "exec:x": false, "hal": false, ":": false,
+	} {
+		if _, known := s.driverOf(agent); known != want {
+			t.Errorf("%q: %v", agent, known)
+		}
+	}
+}

@@ -16,7 +16,10 @@ import (
 	"time"
 
 	"github.com/Insights/insightscli/internal/agentserver"
+	"github.com/Insights/insightscli/internal/agentserver/acp"
 	"github.com/Insights/insightscli/internal/agentserver/archive"
+	"github.com/Insights/insightscli/internal/agentserver/claude"
+	"github.com/Insights/insightscli/internal/agentserver/codex"
 	"github.com/Insights/insightscli/internal/agentserver/execdriver"
 	"github.com/Insights/insightscli/internal/build"
 	"github.com/Insights/insightscli/internal/link/wire"
@@ -52,7 +55,12 @@ func Acts(argv0 string) bool {
 
 // Drivers are the agents that this build can drive.
 func Drivers() map[string]agentserver.NewDriver {
-	return map[string]agentserver.NewDriver{execdriver.Name: execdriver.New}
+	return map[string]agentserver.NewDriver{
+		execdriver.Name: execdriver.New,
+		claude.Name:     claude.New,
+		codex.Name:      codex.New,
+		acp.Prefix:      acp.New,
+	}
 }
 
 // Main runs the agent server's command line and returns its exit code.

@@ -118,7 +118,9 @@ func TestArchiveSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestDriversOfThisBuild(t *testing.T) {
-	if Drivers()["exec"] == nil {
-		t.Error("no driver for agent exec")
+	for _, agent := range []string{"exec", "claude", "codex", "acp:"} {
+		if Drivers()[agent] == nil {
+			t.Errorf("no driver for agent %s", agent)
+		}
 	}
 }
