@@ -112,7 +112,7 @@ func (x *exchange) identify(r *http.Request, run task.ID) *refusal {
 	who, err := x.g.cfg.Check(r.Context(), secret.New(x.token))
 	switch {
 	case errs.KindOf(err) == errs.Auth:
-		return x.forbid("token_not_valid", "the access token is not valid: its run is over, or it was revoked")
+		return x.forbid("token_not_valid", "%s (a token ends with its run)", err.Error())
 	case err != nil:
 		return x.trouble("check the access token", err)
 	case run != "" && who != run:
@@ -135,6 +135,9 @@ func tokenOf(h http.Header) string {
 func (x *exchange) checkBody(r *http.Request) *refusal {
 	if r.ContentLength > maxBody {
 		return x.tooLarge()
+	}
+	if r.Method == http.MethodPost && r.ContentLength == 0 {
+		return &refusal{status: http.StatusBadRequest, dialect: x.endpoint.dialect, code: "no_body", text: "the request is empty"}
 	}
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return &refusal{status: http.StatusUnsupportedMediaType, dialect: x.endpoint.dialect, code: "compressed",
@@ -231,7 +234,7 @@ func (x *exchange) watch(w http.ResponseWriter, r *http.Request) (*http.Request,
 	x.upload = newUpload(http.MaxBytesReader(w, r.Body, maxBody), x.endpoint, price)
 	out.Body = readCloser{x.upload, r.Body}
 	if x.endpoint.path != pathChat {
-		return out, nil
+		return out, x.upload.peek()
 	}
 	if r.ContentLength < 0 || r.ContentLength > maxEdited {
 		out.ContentLength = -1

@@ -160,7 +160,10 @@ func newProvider(t *testing.T, h http.HandlerFunc) *provider {
 	t.Helper()
 	p := &provider{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the gateway broke it off, so it is no request
+		}
 		p.mu.Lock()
 		p.requests = append(p.requests, seenRequest{r.URL.Path, r.URL.RawQuery, r.Header.Clone(), string(body), r.ContentLength})
 		p.mu.Unlock()

@@ -96,28 +96,27 @@ func (s *scan) write(p []byte) {
 // readString takes bytes of a string, up to its closing quote at most, and returns how
 // many.
 func (s *scan) readString(p []byte) int {
-	n := 0
+	n, quote := 0, -1 // quote is the next one at or after n
 	for n < len(p) && s.quoted {
 		if s.escaped {
 			s.escaped = false
 			n++
 			continue
 		}
-		quote := bytes.IndexByte(p[n:], '"')
-		run := p[n:]
-		if quote >= 0 {
-			run = run[:quote]
+		if quote < n { // looked for once, not at every escape before it
+			if quote = bytes.IndexByte(p[n:], '"'); quote < 0 {
+				quote = len(p)
+			} else {
+				quote += n
+			}
 		}
-		switch back := bytes.IndexByte(run, '\\'); {
-		case back >= 0:
+		if back := bytes.IndexByte(p[n:quote], '\\'); back >= 0 {
 			n += back + 1
 			s.escaped = true
-		case quote >= 0:
-			n += quote + 1
-			s.quoted = false
-		default:
-			n = len(p)
+			continue
 		}
+		s.quoted = quote == len(p)
+		n = min(quote+1, len(p))
 	}
 	s.length += n
 	s.keep(p[:n])

@@ -56,6 +56,21 @@ func (u *upload) Read(p []byte) (int, error) {
 	return u.pass(p, n)
 }
 
+// peek reads ahead where a price is needed: the model's name is nearly always among the
+// first words, and a request that is refused then has not been seen by anybody.
+func (u *upload) peek() error {
+	if u.price == nil {
+		return nil
+	}
+	first := make([]byte, 4<<10)
+	n, err := u.Read(first)
+	u.rest = append(first[:n], u.rest...)
+	if err == io.EOF { //nolint:errorlint // a reader's plain EOF
+		return nil
+	}
+	return err
+}
+
 // pass looks at the n bytes that were read into p, and returns how many of p go out now.
 func (u *upload) pass(p []byte, n int) (int, error) {
 	u.mu.Lock()
