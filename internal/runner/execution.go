@@ -73,7 +73,7 @@ func (x *execution) run(ctx context.Context) (task.Result, error) {
 				x.keepServerLog(ctx)
 			}
 		}
-		res = x.result(err)
+		res = x.result(ctx, err)
 		if err := x.decide(ctx, res); err != nil {
 			return task.Result{}, err
 		}

@@ -72,20 +72,25 @@ func newRig(t *testing.T) *rig {
 // newRunner returns a runner over the rig's state, as another process would have it.
 func (r *rig) newRunner(owner string) *runner.Runner {
 	r.t.Helper()
+	return r.newRunnerWith(owner, func(*steps.Steps) {})
+}
+
+// newRunnerWith is newRunner with a change to its steps.
+func (r *rig) newRunnerWith(owner string, change func(*steps.Steps)) *runner.Runner {
+	r.t.Helper()
 	key, err := seal.Open(filepath.Join(r.dir, "key"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	secrets := &runner.Secrets{Key: key, Store: r.store}
-	return runner.New(runner.Config{
-		Store: r.store, Secrets: secrets, Owner: owner, Force: r.force,
-		Steps: &steps.Steps{
-			Provider: func(context.Context, task.Spec) (sandbox.Provider, error) { return r.provider, nil },
-			Tokens:   r.tokens, Secrets: secrets, Repos: repo.New(repo.Options{Dir: r.dir}),
-			AgentServer: func(context.Context) (string, error) { return os.Args[0], nil },
-			Dir:         r.dir, Owner: "host/boot/1/1", Domain: "test",
-		},
-	})
+	s := &steps.Steps{
+		Provider: func(context.Context, task.Spec) (sandbox.Provider, error) { return r.provider, nil },
+		Tokens:   r.tokens, Secrets: secrets, Repos: repo.New(repo.Options{Dir: r.dir}),
+		AgentServer: func(context.Context) (string, error) { return os.Args[0], nil },
+		Dir:         r.dir, Owner: "host/boot/1/1", Domain: "test",
+	}
+	change(s)
+	return runner.New(runner.Config{Store: r.store, Secrets: secrets, Owner: owner, Force: r.force, Steps: s})
 }
 
 func (r *rig) spec(command ...string) task.Spec {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -11,7 +12,7 @@ import (
 )
 
 // result composes the Result from the first error and the agent's own end.
-func (x *execution) result(err error) task.Result {
+func (x *execution) result(ctx context.Context, err error) task.Result {
 	res := task.Result{
 		Run: x.spec.Run, Task: x.spec.Task, State: task.StateCompleted,
 		Provider: x.spec.Provider, Started: x.rec.Started, Repos: x.changes,
@@ -19,7 +20,7 @@ func (x *execution) result(err error) task.Result {
 	if x.outcome != nil {
 		res.ExitCode, res.Signal = x.outcome.ExitCode, x.outcome.Signal
 	}
-	x.addTurns(&res)
+	x.addTurns(ctx, &res)
 	state, failure := x.turns.verdict()
 	switch {
 	case errors.Is(err, errIdle):
@@ -48,7 +49,11 @@ func (x *execution) result(err error) task.Result {
 }
 
 // addTurns adds what the agent said last and what it used.
-func (x *execution) addTurns(res *task.Result) {
+func (x *execution) addTurns(ctx context.Context, res *task.Result) {
+	used, _, err := x.runner.c.Store.Usage(context.WithoutCancel(ctx), x.spec.Run)
+	if err == nil && used.Requests > 0 { // an account that cannot be read is shown by `show`, later
+		res.Usage = &used
+	}
 	x.turns.mu.Lock()
 	defer x.turns.mu.Unlock()
 	res.Turn = x.turns.last
