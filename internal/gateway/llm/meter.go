@@ -70,7 +70,7 @@ type meter struct {
 	text    scan
 
 	line  lineState
-	kind  string // type of the current event
+	kind  kind // of the current event
 	used  usage
 	model string
 
@@ -79,6 +79,29 @@ type meter struct {
 	final bool  // the last ones were said
 	over  bool  // nothing more will be said
 	delta int64 // bytes of text in the answer, for an estimate
+}
+
+// kind is what the type of an event means to a meter.
+type kind int
+
+const (
+	otherEvent  kind = iota
+	lastCounts       // the last counts are in it
+	lastEvent        // nothing comes after it
+	wholeAnswer      // both
+)
+
+// kindOf takes a JSON string.
+func kindOf(raw []byte) kind {
+	switch string(raw) {
+	case `"message_delta"`:
+		return lastCounts
+	case `"message_stop"`, `"error"`:
+		return lastEvent
+	case `"response.completed"`, `"response.incomplete"`, `"response.failed"`:
+		return wholeAnswer
+	}
+	return otherEvent
 }
 
 // lineState is where in a line of an event stream the meter is.
@@ -168,14 +191,15 @@ func (m *meter) endLine() {
 
 func (m *meter) endEvent() {
 	switch m.kind {
-	case "message_delta":
+	case lastCounts:
 		m.final = m.final || m.fresh
-	case "message_stop", "error":
+	case lastEvent:
 		m.over = true
-	case "response.completed", "response.incomplete", "response.failed":
+	case wholeAnswer:
 		m.final, m.over = m.fresh, true
+	case otherEvent:
 	}
-	m.kind, m.fresh = "", false
+	m.kind, m.fresh = otherEvent, false
 	m.text.reset()
 }
 
@@ -184,9 +208,12 @@ func (m *meter) member(parent, key string, raw []byte, size int) {
 	switch key {
 	case "type":
 		if m.events {
-			m.kind = text(raw)
+			m.kind = kindOf(raw)
 		}
 	case "model":
+		if n := len(raw) - 1; n > 1 && string(raw[1:n]) == m.model {
+			return // as nearly always
+		}
 		if name := text(raw); name != "" {
 			m.model = name
 		}

@@ -31,6 +31,7 @@ type scan struct {
 	wantKey, inKey  bool
 	buf             []byte
 	capturing       bool
+	keeping         bool // not only counting
 	captureDepth    int
 	size            int
 	length          int // of the string being read
@@ -154,8 +155,22 @@ func (s *scan) keep(p []byte) {
 	}
 	if s.capturing {
 		s.size += len(p)
-		if s.size <= keptValue {
+		if s.keeping && s.size <= keptValue {
 			s.buf = append(s.buf, p...)
+		}
+	}
+}
+
+// keepByte is keep for one byte, as nearly all outside of strings come.
+func (s *scan) keepByte(c byte) {
+	if s.inKey {
+		s.buf = append(s.buf, c)
+		return
+	}
+	if s.capturing {
+		s.size++
+		if s.keeping && s.size <= keptValue {
+			s.buf = append(s.buf, c)
 		}
 	}
 }
@@ -169,21 +184,21 @@ func (s *scan) step(c byte) {
 		if s.wantKey {
 			s.wantKey, s.inKey, s.buf = false, true, s.buf[:0]
 		}
-		s.keep([]byte{c})
+		s.keepByte(c)
 	case '{', '[':
-		s.keep([]byte{c})
+		s.keepByte(c)
 		s.open(c == '{')
 	case '}', ']':
 		s.close(c)
 	case ',':
 		s.endValue()
-		s.keep([]byte{c})
+		s.keepByte(c)
 		s.wantKey = s.tracked()
 	case ':':
-		s.keep([]byte{c})
+		s.keepByte(c)
 		s.startValue()
 	default:
-		s.keep([]byte{c})
+		s.keepByte(c)
 	}
 }
 
@@ -203,7 +218,7 @@ func (s *scan) open(object bool) {
 
 func (s *scan) close(c byte) {
 	s.endValue()
-	s.keep([]byte{c})
+	s.keepByte(c)
 	s.wantKey = false
 	if s.depth--; s.depth <= 0 {
 		s.done = true
@@ -216,6 +231,8 @@ func (s *scan) startValue() {
 		return
 	}
 	s.capturing, s.captureDepth, s.size, s.buf = true, s.depth, 0, s.buf[:0]
+	// Of what the model says only the length is wanted.
+	s.keeping = s.keys[s.depth] != "delta" && s.keys[s.depth] != "choices"
 }
 
 func (s *scan) endValue() {
@@ -224,7 +241,7 @@ func (s *scan) endValue() {
 	}
 	s.capturing = false
 	raw := s.buf
-	if s.size > keptValue {
+	if !s.keeping || s.size > keptValue {
 		raw = nil
 	}
 	s.found(s.parent(), s.keys[s.depth], raw, s.size)
