@@ -40,9 +40,9 @@ func (d *driver) request(life context.Context, p *process, m *message) {
 	p.mu.Unlock()
 	p.running.Go(func() {
 		defer p.withdrawn(m.RequestID)
-		option, err := d.host.Ask(ctx, r.asked(m.RequestID))
+		said, err := d.host.AskWords(ctx, r.asked(m.RequestID))
 		if err == nil {
-			p.say(answerLine(m.RequestID, r.answer(option)))
+			p.say(answerLine(m.RequestID, r.answer(said.OptionID, said.CustomInput)))
 			return
 		}
 		if ctx.Err() == nil { // it could not be asked
@@ -80,11 +80,11 @@ func (r permission) asked(id string) task.Permission {
 }
 
 // answer is what the program is told.
-func (r permission) answer(option string) map[string]any {
+func (r permission) answer(option, words string) map[string]any {
 	switch option {
 	case task.AllowOnce, task.AllowAlways:
 	default:
-		return deny("The user does not allow this.")
+		return deny(cmp.Or(words, "The user does not allow this."))
 	}
 	input := r.Input
 	if len(input) == 0 {
@@ -120,7 +120,7 @@ func forSession(suggestions []suggestion) []suggestion {
 }
 
 func deny(message string) map[string]any {
-	return map[string]any{"behavior": "deny", "message": cmp.Or(message, "no")}
+	return map[string]any{"behavior": "deny", "message": message}
 }
 
 func answerLine(id string, answer map[string]any) []byte {

@@ -61,8 +61,24 @@ func (d *driver) Refresh(context.Context, json.RawMessage) error {
 	return nil
 }
 
-// begins takes the first line of a turn, and says why the turn cannot be, or "".
+// begins takes the first line of a turn. Where the turn cannot be it has failed, and it
+// says why.
 func (d *driver) begins(p *process, m *message) string {
+	cause := d.lacks(p, m)
+	d.mu.Lock()
+	t := d.turn
+	if cause != "" {
+		d.stale = true
+	}
+	d.mu.Unlock()
+	if cause != "" && t != nil {
+		d.finish(t, failed(cause))
+	}
+	return cause
+}
+
+// lacks says why the turn of m cannot be, or "".
+func (d *driver) lacks(p *process, m *message) string {
 	p.mu.Lock()
 	p.version = m.Version
 	if p.version == "" {

@@ -18,9 +18,6 @@ import (
 const (
 	// maxLine bounds one line of the program.
 	maxLine = 32 << 20
-	// hold is how long words are gathered before they are said: the model sends them in
-	// pieces of a word or two.
-	hold = 50 * time.Millisecond
 	// drainTime is how long output is waited for after the program's end.
 	drainTime = 2 * time.Second
 	// maxSaid bounds what waits for the program to be read by it.
@@ -55,8 +52,7 @@ func newProcess(pipe *agentserver.Pipe, schema string, cancel context.CancelFunc
 	}
 }
 
-// run starts the goroutines of p. handle is called with each line, flush when none has
-// come for a moment; over when no more will come.
+// run starts the goroutines of p. v gets its lines.
 func (p *process) run(life context.Context, v *view) {
 	lines := make(chan []byte)
 	p.running.Go(func() { p.write(life) })

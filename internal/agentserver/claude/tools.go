@@ -11,6 +11,10 @@ import (
 // structured is the tool by which the program takes a reply that has a schema.
 const structured = "StructuredOutput"
 
+// maxText bounds what a tool was given and what it gave, in one event: a frame holds as
+// much however it is escaped.
+const maxText = 128 << 10
+
 // maxTitle bounds the title of a tool call.
 const maxTitle = 200
 

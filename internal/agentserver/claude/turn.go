@@ -14,11 +14,10 @@ import (
 // turn is one prompt and what came of it. The driver's mutex guards it.
 type turn struct {
 	id        string
-	proc      *process          // that has the prompt
-	waiting   map[string]bool   // messages that the program has not begun with
-	steered   map[string]string // texts of those that came during the turn
-	tracked   bool              // the program tells what becomes of each message
-	begun     bool              // with one of the messages
+	proc      *process        // that has the prompt
+	waiting   map[string]bool // messages that the program has not begun with
+	tracked   bool            // the program tells what becomes of each message
+	begun     bool            // with one of the messages
 	cancelled bool
 	exhausted bool // the model's words went on beyond their limit
 	rejected  int
@@ -30,7 +29,7 @@ type turn struct {
 
 func newTurn() *turn {
 	return &turn{
-		id: newID(), waiting: map[string]bool{}, steered: map[string]string{}, done: make(chan struct{}),
+		id: newID(), waiting: map[string]bool{}, done: make(chan struct{}),
 	}
 }
 
@@ -52,30 +51,23 @@ func failed(words string) agentserver.Turn {
 }
 
 // lifecycle takes what the program says about one message of ours.
-func (d *driver) lifecycle(ctx context.Context, m *message) {
+func (d *driver) lifecycle(m *message) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	t := d.turn
 	if t == nil || !t.waiting[m.Command] {
-		d.mu.Unlock()
 		return
 	}
 	t.tracked, t.proc.tracked = true, true
-	words := ""
 	switch m.State {
 	case "queued":
-		d.mu.Unlock()
 		return
 	case "started":
 		t.begun = true
-		words = t.steered[m.Command]
 	}
 	delete(t.waiting, m.Command)
 	if !t.begun && len(t.waiting) == 0 && t.cancelled {
 		d.finishLocked(t, agentserver.Turn{}) // nothing of it has begun: there will be no result
-	}
-	d.mu.Unlock()
-	if words != "" {
-		d.log(ctx, d.host.Text(ctx, "user_message_chunk", words))
 	}
 }
 
@@ -142,7 +134,7 @@ func (d *driver) Steer(_ context.Context, text string) string {
 		return "this version of Claude Code does not tell what becomes of a message"
 	}
 	id := newID()
-	t.waiting[id], t.steered[id] = true, text
+	t.waiting[id] = true
 	t.proc.say(userLine(text, id))
 	return ""
 }

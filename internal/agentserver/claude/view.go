@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 )
 
 // The kinds of words of an agent, as ACP has them.
@@ -14,23 +13,18 @@ const (
 	thought = "agent_thought_chunk"
 )
 
-// maxText bounds the words of one event: a frame holds them however they are escaped.
-const maxText = 128 << 10
-
 // view turns the lines of one process into events. One goroutine has it.
 type view struct {
 	d *driver
 	p *process
 
-	kind    string // of the words that are gathered
-	words   strings.Builder
-	timer   *time.Timer
 	current strings.Builder // of the block that the model is streaming
 	input   strings.Builder // of the structured reply that the model is streaming
 	inputs  map[string]json.RawMessage
 	tool    string          // id of that reply
 	open    map[string]bool // tool calls that have no result yet
 	session string          // that was told
+	dead    bool            // no turn can be: what comes is not looked at
 	apology string          // words of the program in the place of the model's
 }
 
@@ -40,24 +34,16 @@ func newView(d *driver, p *process) *view {
 
 // follow handles lines until they end.
 func (v *view) follow(life context.Context, lines <-chan []byte) {
-	v.timer = time.NewTimer(hold)
-	defer v.timer.Stop()
-	for {
-		select {
-		case line, more := <-lines:
-			if !more {
-				v.flush(life)
-				v.closeTools(life)
-				return
-			}
-			v.line(life, line)
-		case <-v.timer.C:
-			v.flush(life)
-		}
+	for line := range lines {
+		v.line(life, line)
 	}
+	v.closeTools(life)
 }
 
 func (v *view) line(ctx context.Context, line []byte) {
+	if v.dead {
+		return
+	}
 	m, err := parse(bytes.TrimSpace(line))
 	if err != nil {
 		if len(bytes.TrimSpace(line)) > 0 {
@@ -79,12 +65,10 @@ func (v *view) line(ctx context.Context, line []byte) {
 	case "system":
 		v.system(ctx, m)
 	case "command_lifecycle":
-		v.flush(ctx)
-		v.d.lifecycle(ctx, m)
+		v.d.lifecycle(m)
 	case "result":
 		v.result(ctx, m)
 	case "control_request":
-		v.flush(ctx)
 		v.d.request(ctx, v.p, m)
 	case "control_response":
 		v.p.answered(m.Response)
@@ -113,30 +97,8 @@ func (v *view) stream(ctx context.Context, e event) {
 	}
 }
 
-// say gathers words.
 func (v *view) say(ctx context.Context, kind, words string) {
-	if words == "" {
-		return
-	}
-	if kind != v.kind || v.words.Len() > maxText/2 {
-		v.flush(ctx)
-	}
-	if v.words.Len() == 0 {
-		v.kind = kind
-		v.timer.Reset(hold)
-	}
-	v.words.WriteString(words)
-}
-
-// flush says what was gathered.
-func (v *view) flush(ctx context.Context) {
-	rest := v.words.String()
-	v.words.Reset()
-	for rest != "" {
-		var piece string
-		piece, rest = cut(rest, maxText)
-		v.d.log(ctx, v.d.host.Text(ctx, v.kind, piece))
-	}
+	v.d.log(ctx, v.d.host.Text(ctx, kind, words))
 }
 
 // assistant takes a piece of the model's message: its words, unless they have been
@@ -146,7 +108,6 @@ func (v *view) assistant(ctx context.Context, m *message) {
 	for _, b := range m.blocks() {
 		switch {
 		case b.Type == "tool_use":
-			v.flush(ctx)
 			v.call(ctx, b, m.Parent != "")
 		case m.Parent != "":
 			// What a subagent says is for the agent. Its report is the call's result.
@@ -168,7 +129,6 @@ func (v *view) whole(ctx context.Context, kind, text string) {
 	if rest, ok := strings.CutPrefix(text, streamed); ok {
 		v.say(ctx, kind, rest)
 	}
-	v.flush(ctx)
 }
 
 func (v *view) exhausted(why string) {
@@ -186,7 +146,6 @@ func (v *view) exhausted(why string) {
 func (v *view) user(ctx context.Context, m *message) {
 	for _, b := range m.blocks() {
 		if b.Type == "tool_result" {
-			v.flush(ctx)
 			v.returned(ctx, b.ToolUse, textOf(b.Content), b.IsError)
 		}
 	}
@@ -199,7 +158,6 @@ func (v *view) system(ctx context.Context, m *message) {
 	case "api_retry":
 		v.notice(ctx, "warn", m.retry())
 	case "permission_denied":
-		v.flush(ctx)
 		v.returned(ctx, m.ToolUse, stringOf(m.Message), true)
 	case "compact_boundary":
 		v.notice(ctx, "info", "the agent has shortened its memory of the conversation")
@@ -209,7 +167,6 @@ func (v *view) system(ctx context.Context, m *message) {
 }
 
 func (v *view) notice(ctx context.Context, level, words string) {
-	v.flush(ctx)
 	if words = oneLine(words); words != "" {
 		head, _ := cut(words, 1<<10)
 		v.d.log(ctx, v.d.host.Notice(ctx, level, head))
@@ -227,11 +184,11 @@ func (v *view) begins(ctx context.Context, m *message) {
 	if cause := v.d.begins(v.p, m); cause != "" {
 		v.p.blame(cause)
 		v.p.end()
+		v.dead = true
 	}
 }
 
 func (v *view) result(ctx context.Context, m *message) {
-	v.flush(ctx)
 	v.closeTools(ctx)
 	apology := v.apology
 	v.apology = ""
