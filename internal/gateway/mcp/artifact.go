@@ -16,14 +16,16 @@ import (
 // Bounds of artifacts, in bytes. Content comes in the request itself, which is held in
 // memory, so it is bounded more tightly than a file.
 const (
-	maxArtifact = 50 << 20
-	maxContent  = 4 << 20
-	maxName     = 128
-	maxPath     = 4096
+	maxArtifact  = 50 << 20
+	maxArtifacts = 1 << 30 // of one run together
+	maxFiles     = 1000    // of one run
+	maxContent   = 4 << 20
+	maxName      = 128
+	maxPath      = 4096
 )
 
 // ErrTooLarge is what the reader of an artifact ends in when there is too much of it.
-var ErrTooLarge = errors.New("larger than 50 MiB")
+var ErrTooLarge = errors.New("larger than 50 MiB, or than what this run may still keep")
 
 func (h *Hub) uploadArtifact(ctx context.Context, args json.RawMessage) (string, error) {
 	var in struct {
@@ -58,11 +60,33 @@ func (h *Hub) uploadArtifact(ctx context.Context, args json.RawMessage) (string,
 		return "", err
 	}
 	defer func() { _ = r.Close() }()
-	where, err := h.cfg.Do.Artifact(ctx, a, &bounded{r: r, left: maxArtifact, over: ErrTooLarge})
-	if err != nil {
-		return "", fmt.Errorf("%s was not kept: %w", a.Name, err)
+	return h.keep(ctx, a, r)
+}
+
+// keep hands an artifact over, within what a run may keep. What the host says about its
+// own disk is not for the agent.
+func (h *Hub) keep(ctx context.Context, a Artifact, r io.Reader) (string, error) {
+	h.mu.Lock()
+	left := min(maxArtifact, maxArtifacts-h.kept)
+	h.files++
+	full := left <= 0 || h.files > maxFiles
+	h.mu.Unlock()
+	if full {
+		return "", errors.New("this run has kept as much as it may; say in your reply what is missing")
 	}
-	return fmt.Sprintf("Kept as %s (%s).", a.Name, where), nil
+	in := &bounded{r: r, left: left, over: ErrTooLarge}
+	where, err := h.cfg.Do.Artifact(ctx, a, in)
+	h.mu.Lock()
+	h.kept += left - in.left
+	h.mu.Unlock()
+	switch {
+	case err == nil:
+		return "The artifact is " + where + ".", nil
+	case in.err != nil:
+		return "", fmt.Errorf("%s was not kept: %w", a.Name, in.err)
+	}
+	h.notice("warn", fmt.Sprintf("the artifact %s was not kept: %v", a.Name, err))
+	return "", fmt.Errorf("%s could not be stored on the host", a.Name)
 }
 
 // content opens what the agent wants to be kept.
@@ -135,24 +159,30 @@ func artifactName(s string) string {
 	return s
 }
 
-// bounded reads at most left bytes of r and ends in over when there are more.
+// bounded reads at most left bytes of r and ends in over when there are more. It
+// remembers the error that it ended in.
 type bounded struct {
 	r    io.Reader
 	left int64
 	over error
+	err  error
 }
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}
 	n, err := b.r.Read(p)
 	if int64(n) > b.left {
-		n = int(b.left)
-		b.left = 0
-		return n, b.over
+		n, err = int(b.left), b.over
 	}
 	b.left -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
 	return n, err
 }

@@ -24,7 +24,7 @@ type Config struct {
 	Do         Run
 	CheckToken func(ctx context.Context, token secret.String) error
 
-	Insights *InsightsServer  // nil: no Insights server
+	Insights *InsightsServer  // nil, or without a URL: none
 	Servers  []task.MCPServer // the user's
 	Require  []string         // names of servers without which Connect is an error
 	Approve  string           // pattern of the tools that need leave; empty: none does
@@ -59,7 +59,8 @@ type Run interface {
 	// Progress records what the agent says it is doing.
 	Progress(ctx context.Context, step, message string) error
 	// Artifact stores what r gives, which ends in an error when it is too large, and
-	// returns a word on where it is.
+	// returns what became of it, such as "kept as report.md". What it could not store
+	// leaves nothing behind.
 	Artifact(ctx context.Context, a Artifact, r io.Reader) (where string, err error)
 	// Finish records the agent's own verdict: completed or failed. It may come more than
 	// once.
@@ -114,11 +115,13 @@ func validURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.Fragment == ""
 }
 
+func (c Config) hasInsights() bool { return c.Insights != nil && c.Insights.URL != "" }
+
 // check reports what is wrong with the configuration as a whole, and compiles the
 // pattern.
 func (c Config) check() (*regexp.Regexp, error) {
 	names := map[string]bool{Own: true}
-	if c.Insights != nil {
+	if c.hasInsights() {
 		names[Insights] = true
 		if !validURL(c.Insights.URL) {
 			return nil, errs.New("mcp.New", errs.Config, "set SANDBOX_MCP_URL to http://HOST:PORT/mcp",

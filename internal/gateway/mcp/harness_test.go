@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "deaf")
 		select {}
 	}
+	fmt.Println("ready to serve") // as programs do that were not told better
 	s := sdk.NewServer(&sdk.Implementation{Name: "stdio", Version: "1"}, nil)
 	tool(s, "where", nil, func(context.Context, json.RawMessage) (*sdk.CallToolResult, error) {
 		dir, _ := os.Getwd()
@@ -170,6 +171,9 @@ func (r *run) Progress(_ context.Context, step, message string) error {
 }
 
 func (r *run) Artifact(_ context.Context, a Artifact, from io.Reader) (string, error) {
+	if a.Name == "full.disk" {
+		return "", errors.New("write /secret/place: no space")
+	}
 	n := &bytes.Buffer{}
 	if _, err := io.Copy(n, from); err != nil {
 		return "", err
@@ -180,7 +184,7 @@ func (r *run) Artifact(_ context.Context, a Artifact, from io.Reader) (string, e
 		r.artifacts = map[string]string{}
 	}
 	r.artifacts[a.Name] = a.MediaType + "|" + cut(n.String(), 100)
-	return "artifacts/" + a.Name, nil
+	return "kept as " + a.Name, nil
 }
 
 func (r *run) Finish(_ context.Context, status, summary string) error {

@@ -33,6 +33,8 @@ type Hub struct {
 	routes map[string]*route
 	calls  map[*call]struct{} // that Close ends
 	closed bool
+	kept   int64          // bytes of artifacts
+	files  int            // artifacts
 	work   sync.WaitGroup // nothing is added once closed is set
 }
 
@@ -59,7 +61,7 @@ func New(cfg Config) (*Hub, error) {
 		cfg: cfg, slots: make(chan struct{}, maxRequests), quit: make(chan struct{}),
 		ready: make(chan struct{}), routes: map[string]*route{}, calls: map[*call]struct{}{},
 	}
-	if s := cfg.Insights; s != nil {
+	if s := cfg.Insights; cfg.hasInsights() {
 		h.addRelay(Insights, httpDialer(s.URL, s.headersOf()), s.ReadOnly, approve)
 	}
 	for _, s := range cfg.Servers {

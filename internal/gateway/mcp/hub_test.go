@@ -98,7 +98,8 @@ func TestConnectListsWhatThereIs(t *testing.T) {
 	defer h.Close()
 	got, err := h.Connect(t.Context())
 	want := []wire.MCPServer{
-		{Name: Insights, URL: "http://127.0.0.1:47823/insights"}, {Name: Own, URL: "http://127.0.0.1:47823/sandbox"},
+		{Name: Insights, URL: "http://127.0.0.1:47823/insights"},
+		{Name: Own, URL: "http://127.0.0.1:47823/sandbox"},
 		{Name: "mine", URL: "http://127.0.0.1:47823/mine", Required: true},
 	}
 	if err != nil || !slices.Equal(got, want) {
@@ -348,10 +349,18 @@ func TestMux(t *testing.T) {
 		path, host, origin string
 		want               int
 	}{
-		{"/mcp", "", "", 200}, {"/mcp/sandbox", "", "", 200}, {"/sandbox", "", "", 200}, {"/nothing", "", "", 404},
-		{"/mcp", "host.docker.internal:8787", "", 200}, {"/mcp", "localhost", "", 200}, {"/mcp", "[::1]:8787", "", 200},
-		{"/mcp", "evil.example", "", 403}, {"/mcp", "127.0.0.1.evil.example", "", 403}, {"/mcp", "10.0.0.1", "", 403},
-		{"/mcp", "", "http://localhost", 403}, {"/mcp", "", "null", 403},
+		{"/mcp", "", "", 200},
+		{"/mcp/sandbox", "", "", 200},
+		{"/sandbox", "", "", 200},
+		{"/nothing", "", "", 404},
+		{"/mcp", "host.docker.internal:8787", "", 200},
+		{"/mcp", "localhost", "", 200},
+		{"/mcp", "[::1]:8787", "", 200},
+		{"/mcp", "evil.example", "", 403},
+		{"/mcp", "127.0.0.1.evil.example", "", 403},
+		{"/mcp", "10.0.0.1", "", 403},
+		{"/mcp", "", "http://localhost", 403},
+		{"/mcp", "", "null", 403},
 	} {
 		resp := post(t, c, s.URL+tt.path, hello, func(r *http.Request) {
 			r.Host = tt.host

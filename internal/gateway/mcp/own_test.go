@@ -42,9 +42,9 @@ func TestOwnTools(t *testing.T) {
 		{"report_progress", map[string]any{"message": " "}, true, "message is empty"},
 		{"report_progress", map[string]any{"message": "x", "more": 1}, true, "unknown field"},
 		{"report_progress", map[string]any{"message": 1}, true, "do not fit"},
-		{"upload_artifact", map[string]any{"name": "../../etc/passwd", "content": "hi"}, false, "Kept as passwd"},
-		{"upload_artifact", map[string]any{"name": "r.md", "path": "out/report.md", "media_type": "text/markdown"}, false, "Kept as r.md"},
-		{"upload_artifact", map[string]any{"name": "b.bin", "content": "AAE=", "encoding": "base64"}, false, "Kept as b.bin"},
+		{"upload_artifact", map[string]any{"name": "../../etc/passwd", "content": "hi"}, false, "is kept as passwd"},
+		{"upload_artifact", map[string]any{"name": "r.md", "path": "out/report.md", "media_type": "text/markdown"}, false, "is kept as r.md"},
+		{"upload_artifact", map[string]any{"name": "b.bin", "content": "AAE=", "encoding": "base64"}, false, "is kept as b.bin"},
 		{"upload_artifact", map[string]any{"name": "b.bin", "content": "!", "encoding": "base64"}, true, "not base64"},
 		{"upload_artifact", map[string]any{"name": "b.bin", "content": "x", "encoding": "rot13"}, true, "must be text or base64"},
 		{"upload_artifact", map[string]any{"name": "a"}, true, "exactly one"},
@@ -54,6 +54,7 @@ func TestOwnTools(t *testing.T) {
 		{"upload_artifact", map[string]any{"name": "a", "path": "absent"}, true, "no such file"},
 		{"upload_artifact", map[string]any{"name": "a", "path": "/big"}, true, "larger than 50 MiB"},
 		{"upload_artifact", map[string]any{"name": "a", "content": strings.Repeat("x", maxContent+1)}, true, "larger than 4 MiB"},
+		{"upload_artifact", map[string]any{"name": "full.disk", "content": "c"}, true, "could not be stored on the host"},
 		{"finish", map[string]any{"status": "done"}, true, "completed or failed"},
 		{"finish", map[string]any{"status": "failed", "summary": "no key"}, false, "Recorded"},
 	} {
@@ -68,8 +69,30 @@ func TestOwnTools(t *testing.T) {
 	if !reflect.DeepEqual(r.artifacts, want) {
 		t.Errorf("%q", r.artifacts)
 	}
+	if !slices.Equal(r.notices, []string{"warn: the artifact full.disk was not kept: write /secret/place: no space"}) {
+		t.Errorf("%q", r.notices)
+	}
 	if !slices.Equal(r.progress, []string{"read:Reading"}) || !slices.Equal(r.finished, []string{"failed:no key"}) {
 		t.Errorf("%q, %q", r.progress, r.finished)
+	}
+}
+
+// A run cannot fill the disk of its host.
+func TestArtifactsOfARunAreBounded(t *testing.T) {
+	h := connected(t, config(&run{}))
+	args := json.RawMessage(`{"name":"a","content":"c"}`)
+	for range maxFiles {
+		if _, err := h.uploadArtifact(t.Context(), args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.uploadArtifact(t.Context(), args); err == nil {
+		t.Error("one more was kept")
+	}
+	h = connected(t, config(&run{}))
+	h.kept = maxArtifacts - 1
+	if _, err := h.uploadArtifact(t.Context(), json.RawMessage(`{"name":"a","content":"cc"}`)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("more bytes than may be kept: %v", err)
 	}
 }
 

@@ -1,9 +1,8 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -45,7 +44,7 @@ func processDialer(command []string, environ []string, env map[string]secret.Str
 			return nil, err
 		}
 		return &pipe{
-			transport: &sdk.IOTransport{Reader: io.NopCloser(p.out), Writer: p.in, MaxLineLength: maxAnswer},
+			transport: &sdk.IOTransport{Reader: io.NopCloser(&messages{in: bufio.NewReader(p.out)}), Writer: p.in, MaxLineLength: maxAnswer},
 			kill:      func() { p.end(); _ = os.RemoveAll(dir) },
 			said:      p.tail.String,
 		}, nil
@@ -147,13 +146,4 @@ func (t *tail) String() string {
 		return r
 	}, strings.Join(lines, " | "))
 	return cut(strings.TrimSpace(clean), 500)
-}
-
-// startError says which program could not be started.
-func startError(name string, err error) error {
-	var notFound *exec.Error
-	if errors.As(err, &notFound) {
-		return fmt.Errorf("%s: %w", notFound.Name, notFound.Err)
-	}
-	return fmt.Errorf("start %s: %w", name, err)
 }
