@@ -140,6 +140,11 @@ func text(err *jsonschema.ValidationError) string {
 		return "it is " + exact(k.Got) + ", not less than " + exact(k.Want)
 	case *kind.MultipleOf:
 		return "it is " + exact(k.Got) + ", not a multiple of " + exact(k.Want)
+	case *kind.Format:
+		got, _ := k.Got.(string)
+		return fmt.Sprintf("%q is not a %s: %s", brief(got, 40), k.Want, brief(k.Err.Error(), 100))
+	case *kind.Pattern:
+		return fmt.Sprintf("%q does not match the pattern %q", brief(k.Got, 40), brief(k.Want, 80))
 	case *kind.FalseSchema:
 		return "nothing is allowed here"
 	case *kind.Not:

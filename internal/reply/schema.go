@@ -78,12 +78,17 @@ func (s *Schema) RequiredKeys() []string { return slices.Clone(s.required) }
 
 // required gathers the required names at the top, through references and allOf.
 func required(sch *jsonschema.Schema) []string {
-	names := slices.Clone(sch.Required)
-	if sch.Ref != nil {
-		names = append(names, required(sch.Ref)...)
-	}
-	for _, all := range sch.AllOf {
-		names = append(names, required(all)...)
+	var names []string
+	queue, seen := []*jsonschema.Schema{sch}, map[*jsonschema.Schema]bool{}
+	for len(queue) > 0 {
+		s := queue[0]
+		queue = queue[1:]
+		if s == nil || seen[s] {
+			continue
+		}
+		seen[s] = true
+		names = append(names, s.Required...)
+		queue = append(append(queue, s.Ref), s.AllOf...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

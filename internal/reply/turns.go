@@ -31,8 +31,8 @@ type Turns struct {
 type prompt struct {
 	number  int
 	id      string
-	seen    bool    // there was an attempt: what follows is of the newest
-	attempt string  // its message id
+	seen    bool   // there was an attempt: what follows is of the newest
+	attempt string // its message id
 	last    Attempt
 	past    Past   // before it
 	next    Past   // with it
@@ -91,8 +91,8 @@ func (t *Turns) Event(ev task.Event) *Ended {
 		t.sign(ev, false)
 	case ev.Kind == task.KindStep:
 		var s task.Step
-		if json.Unmarshal(ev.Params, &s) == nil && s.Status == task.StepFailed {
-			t.sign(ev, false)
+		if json.Unmarshal(ev.Params, &s) == nil {
+			t.step(ev, s)
 		}
 	}
 	return nil
@@ -158,6 +158,17 @@ func (t *Turns) sign(ev task.Event, unpriced bool) {
 		t.activity.Began = ev.At
 	}
 	t.activity.sign(ev.At, unpriced)
+}
+
+// step takes a step of the run: a failed one is a sign of life, and the turn of the run's
+// own prompt begins when the host begins to follow the agent.
+func (t *Turns) step(ev task.Event, s task.Step) {
+	switch {
+	case s.Status == task.StepFailed:
+		t.sign(ev, false)
+	case s.Step == "follow" && len(t.prompts) == 0 && t.activity.Began.IsZero():
+		t.activity.Began = ev.At
+	}
 }
 
 // complete judges the turn that has ended.
