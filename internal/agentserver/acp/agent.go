@@ -81,7 +81,7 @@ func (a *agent) lost() bool {
 func (a *agent) close(grace time.Duration) {
 	a.ending.Do(func() {
 		_ = a.pipe.In.Close()
-		a.pipe.Child.Wait(grace / 2)
+		a.pipe.Child.Wait(grace / 4)
 		_ = a.pipe.Child.Signal(syscall.SIGTERM)
 		a.pipe.Close(grace, syscall.SIGTERM)
 		a.stop()
