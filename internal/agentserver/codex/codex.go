@@ -150,6 +150,7 @@ func (d *driver) run(ctx context.Context, t *turn, text string) wire.Outcome {
 		if t.isCancelled() {
 			return wire.Outcome{StopReason: agentserver.StopCancelled}
 		}
+		d.host.Log.Warn("codex: ended within a turn", "err", c.lost())
 		return failed(c.lost())
 	case <-ctx.Done():
 		return wire.Outcome{}

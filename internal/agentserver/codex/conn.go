@@ -53,6 +53,8 @@ type conn struct {
 	grace   time.Duration
 	writing chan struct{} // of one: holds who writes
 	dead    chan struct{} // closed when the program has ended
+	closing chan struct{} // closed when that is what we want
+	once    sync.Once     // of closing
 	running sync.WaitGroup
 
 	mu      sync.Mutex // guards the rest
@@ -64,7 +66,7 @@ type conn struct {
 
 func newConn(ctx context.Context, pipe *agentserver.Pipe, p peer, grace time.Duration) *conn {
 	c := &conn{
-		pipe: pipe, peer: p, grace: grace, writing: make(chan struct{}, 1), dead: make(chan struct{}),
+		pipe: pipe, peer: p, grace: grace, writing: make(chan struct{}, 1), dead: make(chan struct{}), closing: make(chan struct{}),
 		waiting: map[int64]waiter{}, asking: map[string]context.CancelFunc{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -73,6 +75,7 @@ func newConn(ctx context.Context, pipe *agentserver.Pipe, p peer, grace time.Dur
 		defer close(c.dead)
 		err := c.read()
 		close(heard)
+		c.lastWords()
 		c.pipe.Close(c.grace, syscall.SIGTERM)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -94,6 +97,25 @@ func newConn(ctx context.Context, pipe *agentserver.Pipe, p peer, grace time.Dur
 		}
 	})
 	return c
+}
+
+// lastWords gives what the program may have said at its end, which comes on another way
+// than its output, a moment to be there.
+func (c *conn) lastWords() {
+	const moment = 200 * time.Millisecond
+	timer := time.NewTimer(moment)
+	defer timer.Stop()
+	tick := time.NewTicker(moment / 40)
+	defer tick.Stop()
+	for c.pipe.Tail() == "" {
+		select {
+		case <-tick.C:
+		case <-c.closing:
+			return
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 // read reads until the end.
@@ -262,6 +284,7 @@ func (c *conn) send(ctx context.Context, m message) error {
 
 // close ends the program and everything that belongs to it.
 func (c *conn) close(grace time.Duration) {
+	c.once.Do(func() { close(c.closing) })
 	c.pipe.Close(grace, syscall.SIGTERM)
 	c.cancel()
 	c.running.Wait()
@@ -288,14 +311,14 @@ func (c *conn) lost() error {
 	if err != nil {
 		how = "codex was ended: " + err.Error()
 	}
-	if tail := lastWords(c.pipe.Tail()); tail != "" {
+	if tail := tailWords(c.pipe.Tail()); tail != "" {
 		how += ": " + tail
 	}
 	return errors.New(how)
 }
 
-// lastWords is the end of a log in one line.
-func lastWords(text string) string {
+// tailWords is the end of a log in one line.
+func tailWords(text string) string {
 	const limit = 600
 	text = oneLine(colors.ReplaceAllString(text, ""))
 	if len(text) > limit {

@@ -69,7 +69,6 @@ type fake struct {
 	out     *json.Encoder
 	version string
 	turn    string
-	threads int
 }
 
 func (f *fake) read() (message, error) {

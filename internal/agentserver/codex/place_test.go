@@ -32,6 +32,8 @@ type place struct {
 	driver *driver // once the session has begun
 	dir    string  // where commands run
 	sent   int
+	busy   sync.WaitGroup
+	life   context.Context // until the end of the test
 
 	patience time.Duration // of the driver, if not 0
 
@@ -105,17 +107,17 @@ func (p *place) start(start wire.Start) error {
 	p.t.Helper()
 	start.Agent = Name
 	p.must(p.client.Start(p.t.Context(), start))
-	var following sync.WaitGroup
-	ctx, cancel := context.WithCancel(context.Background())
-	p.t.Cleanup(func() { cancel(); following.Wait() })
-	following.Go(func() {
-		err := p.client.Follow(ctx, 0, p.record)
-		if err != nil && ctx.Err() == nil {
+	life, cancel := context.WithCancel(context.Background())
+	p.life = life
+	p.t.Cleanup(func() { cancel(); p.busy.Wait() })
+	p.busy.Go(func() {
+		err := p.client.Follow(life, 0, p.record)
+		if err != nil && life.Err() == nil {
 			p.t.Errorf("follow: %v", err)
 		}
 	})
-	ctx, done := context.WithTimeout(p.t.Context(), hangs)
-	p.t.Cleanup(done)
+	ctx, done := context.WithTimeout(life, hangs)
+	defer done()
 	return p.client.Ready(ctx)
 }
 
@@ -189,7 +191,7 @@ func (p *place) say(text string, schema string) string {
 	if schema != "" {
 		in.Schema = json.RawMessage(schema)
 	}
-	go func() { _ = p.client.Send(context.WithoutCancel(p.t.Context()), in) }() // the turn tells how it ended
+	p.busy.Go(func() { _ = p.client.Send(p.life, in) }) // the turn tells how it ended
 	return id
 }
 

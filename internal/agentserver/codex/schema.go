@@ -34,7 +34,6 @@ type node struct {
 	Additional json.RawMessage            `json:"additionalProperties"`
 	Items      json.RawMessage            `json:"items"`
 	Enum       []json.RawMessage          `json:"enum"`
-	Const      json.RawMessage            `json:"const"`
 	AnyOf      []json.RawMessage          `json:"anyOf"`
 	Ref        string                     `json:"$ref"`
 	Defs       map[string]json.RawMessage `json:"$defs"`
@@ -83,7 +82,7 @@ func (s *strictness) node(raw json.RawMessage, depth int) bool {
 			return false
 		}
 	}
-	says := n.Type != nil || n.AnyOf != nil || n.Ref != "" || n.Enum != nil || n.Const != nil
+	says := n.Type != nil || n.AnyOf != nil || n.Ref != "" && len(keys) == 1
 	s.properties += len(n.Properties)
 	s.values += len(n.Enum)
 	switch {
