@@ -178,12 +178,24 @@ func readResponses(body []byte) (*conversation, error) {
 		Type    string          `json:"type"`
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
+		Tools   []struct {
+			Name  string `json:"name"`
+			Tools []struct {
+				Name string `json:"name"`
+			} `json:"tools"`
+		} `json:"tools"`
 	}
 	if err := json.Unmarshal(in.Input, &list); err != nil {
 		return nil, err
 	}
 	for _, it := range list {
 		switch {
+		case it.Type == "additional_tools":
+			for _, space := range it.Tools {
+				for _, t := range space.Tools {
+					c.tools = append(c.tools, space.Name+"."+t.Name)
+				}
+			}
 		case strings.HasSuffix(it.Type, "_call_output"):
 			c.items = append(c.items, item{kind: toolResult})
 		case strings.HasSuffix(it.Type, "_call"):

@@ -235,6 +235,27 @@ func TestPatchesForCodex(t *testing.T) {
 	}
 }
 
+// Codex has its newer models call its tools from a program.
+func TestProgramsForCodex(t *testing.T) {
+	_, url := start(t, fakemodel.Options{})
+	a := apis()["responses"]
+	tools := object{"type": "additional_tools", "tools": []object{{"name": "functions", "tools": []object{{"name": "exec"}}}}}
+	for _, c := range []struct {
+		step fakemodel.Step
+		want string
+	}{
+		{fakemodel.Step{Bash: `echo "x"`}, `tools.exec_command({"cmd":"echo \"x\""`},
+		{fakemodel.Step{Tool: "mcp__srv__run_it"}, "tools.mcp__srv__run_it({})"},
+		{fakemodel.Step{NS: "mcp__srv", Tool: "run_it"}, "tools.mcp__srv__run_it({})"},
+		{fakemodel.Step{Write: &fakemodel.Write{Path: "p", Content: "x"}}, `tools.apply_patch("*** Begin Patch\n*** Add File: p\n+x\n`},
+	} {
+		reply := a.ask(t, url, tools, a.user(fakemodel.Script(c.step)))
+		if got := text(get(reply, "output", 0, "input")); !strings.Contains(got, c.want) || text(get(reply, "output", 0, "namespace")) != "functions" {
+			t.Errorf("%v, want %s", reply, c.want)
+		}
+	}
+}
+
 func TestFailuresHappenAsOftenAsTheScriptSays(t *testing.T) {
 	for name, a := range apis() {
 		_, url := start(t, fakemodel.Options{})

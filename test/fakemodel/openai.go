@@ -67,15 +67,20 @@ func responsesMessage(r reply, content object) object {
 
 func responsesCall(c *call) object {
 	if c.custom != "" {
-		return object{
+		return named(c, object{
 			"type": "custom_tool_call", "id": "ctc_" + c.id, "call_id": c.id, "status": "completed",
-			"name": c.name, "input": c.custom,
-		}
+			"input": c.custom,
+		})
 	}
-	o := object{
+	return named(c, object{
 		"type": "function_call", "id": "fc_" + c.id, "call_id": c.id, "status": "completed",
-		"name": c.name, "arguments": string(c.args),
-	}
+		"arguments": string(c.args),
+	})
+}
+
+// named puts the name of the tool into o.
+func named(c *call, o object) object {
+	o["name"] = c.name
 	if c.namespace != "" {
 		o["namespace"] = c.namespace
 	}

@@ -64,9 +64,14 @@ func (c *conversation) offered(names ...string) string {
 	return names[0]
 }
 
+// codeMode is the tool of Codex for models that call its tools from JavaScript.
+const codeMode = "functions.exec"
+
 // toolCall turns a step into a call of a tool that this agent has.
 func (c *conversation) toolCall(s *Step) *call {
 	switch {
+	case c.offers(codeMode):
+		return c.code(s)
 	case s.Bash != "":
 		return c.bash(s.Bash)
 	case s.Read != "":
@@ -96,13 +101,41 @@ func (c *conversation) bash(command string) *call {
 	return &call{name: name, args: encode(args)}
 }
 
+// code writes the program for a step.
+func (c *conversation) code(s *Step) *call {
+	program := ""
+	switch {
+	case s.Bash != "":
+		program = fmt.Sprintf("const r = await tools.exec_command(%s); text(r.output);",
+			encode(map[string]any{"cmd": s.Bash, "yield_time_ms": 30000}))
+	case s.Read != "":
+		return c.code(&Step{Bash: "cat " + quote(s.Read)})
+	case s.Write != nil:
+		program = fmt.Sprintf("text(await tools.apply_patch(%s));", encode(writePatch(s.Write)))
+	case s.Edit != nil:
+		program = fmt.Sprintf("text(await tools.apply_patch(%s));", encode(editPatch(s.Edit)))
+	default:
+		name := s.Tool
+		if s.NS != "" {
+			name = s.NS + "__" + s.Tool
+		}
+		args := s.Args
+		if args == nil {
+			args = json.RawMessage("{}")
+		}
+		program = fmt.Sprintf("text(await tools.%s(%s));", name, args)
+	}
+	space, name, _ := strings.Cut(codeMode, ".")
+	return &call{namespace: space, name: name, custom: program}
+}
+
 func (c *conversation) write(w *Write) *call {
 	name := c.offered("Write", "write", "write_file")
 	if c.offers(name) {
 		return &call{name: name, args: paths(name, w.Path, map[string]string{"content": w.Content})}
 	}
 	if c.offers("apply_patch") {
-		return patch("*** Add File: " + w.Path + "\n" + prefix("+", w.Content))
+		return patch(writePatch(w))
 	}
 	return c.bash(fmt.Sprintf("printf %%s %s > %s", quote(w.Content), quote(w.Path)))
 }
@@ -114,7 +147,7 @@ func (c *conversation) edit(e *Edit) *call {
 	case c.offers(name):
 		return &call{name: name, args: paths(name, e.Path, map[string]string{"old_string": e.Old, "new_string": e.New})}
 	case c.offers("apply_patch"):
-		return patch("*** Update File: " + e.Path + "\n@@\n" + prefix("-", e.Old) + prefix("+", e.New))
+		return patch(editPatch(e))
 	}
 	const script = `import sys; p, a, b = sys.argv[1:]; t = open(p).read(); assert a in t; open(p, "w").write(t.replace(a, b, 1))`
 	return c.bash(fmt.Sprintf("python3 -c %s %s %s %s", quote(script), quote(e.Path), quote(e.Old), quote(e.New)))
@@ -147,8 +180,14 @@ func (c *conversation) named(s *Step) *call {
 	return &call{name: "mcp__" + server + "__" + tool, args: args}
 }
 
-func patch(body string) *call {
-	return &call{name: "apply_patch", custom: "*** Begin Patch\n" + body + "*** End Patch\n"}
+func patch(body string) *call { return &call{name: "apply_patch", custom: body} }
+
+func writePatch(w *Write) string {
+	return "*** Begin Patch\n*** Add File: " + w.Path + "\n" + prefix("+", w.Content) + "*** End Patch\n"
+}
+
+func editPatch(e *Edit) string {
+	return "*** Begin Patch\n*** Update File: " + e.Path + "\n@@\n" + prefix("-", e.Old) + prefix("+", e.New) + "*** End Patch\n"
 }
 
 // paths returns arguments with the path as the tool names it.
