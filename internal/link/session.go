@@ -157,9 +157,10 @@ func printable(s string) string {
 
 // Serve answers the streams that the other side opens, each in its own goroutine,
 // until the link or ctx ends. It returns when all handlers have; an ended link is
-// not an error. ctx ending closes the link.
+// not an error. ctx ending closes the link, and only then ends the handlers: a stream
+// that one of them closes because it has to end must not look whole to the other side.
 func (s *Session) Serve(ctx context.Context, services map[string]Handler) error {
-	ctx, cancel := context.WithCancel(ctx)
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	var streams sync.WaitGroup
 	defer func() {
@@ -182,7 +183,7 @@ func (s *Session) Serve(ctx context.Context, services map[string]Handler) error 
 		}
 		streams.Go(func() {
 			defer func() { <-slots }()
-			serveStream(ctx, conn, services)
+			serveStream(life, conn, services)
 		})
 	}
 }
