@@ -54,7 +54,7 @@ func tree(t *testing.T, files map[string]string) string {
 		if target, link := strings.CutPrefix(content, "-> "); link && err == nil {
 			err = os.Symlink(target, path)
 		} else if err == nil {
-			err = os.WriteFile(path, []byte(content), 0o755) //nolint:gosec // programs
+			err = os.WriteFile(path, []byte(content), 0o755)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -248,9 +248,18 @@ func TestCheckVersion(t *testing.T) {
 		agent, version string
 		ok             bool
 	}{
-		{Claude, "2.1.0", true}, {Claude, "2.1.332", true}, {Claude, "10.0.0", true}, {Claude, "2.0.99", false}, {Claude, "1.0.128", false},
-		{Codex, "0.100.0", true}, {Codex, "0.99.9-alpha.1", false}, {Codex, "1.0.0+x", true},
-		{Claude, "", true}, {Claude, "2.1", true}, {Claude, "x.y.z", true}, {"other", "0.0.1", true},
+		{Claude, "2.1.0", true},
+		{Claude, "2.1.332", true},
+		{Claude, "10.0.0", true},
+		{Claude, "2.0.99", false},
+		{Claude, "1.0.128", false},
+		{Codex, "0.100.0", true},
+		{Codex, "0.99.9-alpha.1", false},
+		{Codex, "1.0.0+x", true},
+		{Claude, "", true},
+		{Claude, "2.1", true},
+		{Claude, "x.y.z", true},
+		{"other", "0.0.1", true},
 	} {
 		err := CheckVersion(c.agent, c.version)
 		if (err == nil) != c.ok {

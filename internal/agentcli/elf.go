@@ -46,7 +46,7 @@ func (s *search) runs(path string) (bool, error) {
 	defer func() { _ = f.Close() }()
 	var magic [4]byte
 	if _, err := io.ReadFull(f, magic[:]); err != nil {
-		return false, nil //nolint:nilerr // shorter than any program: a script, or nothing
+		return false, nil // shorter than any program: a script, or nothing
 	}
 	if foreign := foreignFormat(magic); foreign != "" {
 		return false, fmt.Errorf("is a program for %s", foreign)

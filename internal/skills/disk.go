@@ -13,7 +13,7 @@ func mkdir(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Chmod(dir, 0o755) //nolint:gosec // for the agent; whatever the umask is
+	return os.Chmod(dir, 0o755) // whatever the umask is
 }
 
 func create(path string, mode fs.FileMode) (*os.File, error) {

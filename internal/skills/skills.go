@@ -118,6 +118,11 @@ func Ensure(ctx context.Context, o Options) (Bundle, error) {
 	return b, nil
 }
 
+// At is the bundle of that hash in a state directory, without a look at the disk.
+func At(dir, hash string) Bundle {
+	return Bundle{Hash: hash, Dir: filepath.Join(dir, skillsName, hash)}
+}
+
 // Current returns the last good bundle. The error is of kind errs.NotFound when there is
 // none.
 func Current(dir string) (Bundle, error) {

@@ -53,12 +53,12 @@ func (d *driver) launch(ctx context.Context) (*agent, error) {
 	a := &agent{pipe: pipe, feed: feed, slots: make(chan struct{}, maxRequests), stop: stop, ended: make(chan struct{})}
 	a.conn = sdk.NewConnection(d.handler(a), pipe.In, out)
 	a.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log what the agent says
-	go a.read(&reader{agent: a, host: d.host}, life)
+	go a.read(life, &reader{agent: a, host: d.host})
 	return a, nil
 }
 
 // read takes what the agent writes, to the end.
-func (a *agent) read(r *reader, life context.Context) {
+func (a *agent) read(life context.Context, r *reader) {
 	defer close(a.ended)
 	a.fault = r.all(life, a.pipe.Out)
 	_ = a.feed.Close()

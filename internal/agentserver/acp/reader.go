@@ -51,7 +51,7 @@ func (r *reader) all(ctx context.Context, out io.Reader) error {
 		case errors.Is(err, errLong):
 			return err
 		case err != nil:
-			return nil //nolint:nilerr // the end, however it came
+			return nil // the end, however it came
 		}
 	}
 }
