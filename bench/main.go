@@ -68,6 +68,7 @@ func run(ctx context.Context, cli, act, only string, n int) error {
 		{"concurrency", s.concurrency},
 		{"repository", s.repository},
 		{"recovery", s.recovery},
+		{"gateway", s.gateway},
 	}
 	tw := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "what\tmeasured\tyardstick\tratio\ttarget")

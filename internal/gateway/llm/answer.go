@@ -163,15 +163,26 @@ func (g *gunzip) Read(p []byte) (int, error) {
 // Close implements [io.Closer].
 func (g *gunzip) Close() error { return g.body.Close() }
 
-// metered is the body of an answer. The account is written before its end goes out.
+// metered is the body of an answer. The account is written before its last byte goes
+// out; what comes before does not wait for that.
 type metered struct {
 	x    *exchange
 	res  *http.Response
 	body io.ReadCloser
+
+	held bool // last is still to go out
+	last byte
+	err  error // of body, after last
 }
 
 // Read implements [io.Reader].
 func (b *metered) Read(p []byte) (int, error) {
+	if b.held {
+		b.account()
+		b.held = false
+		p[0] = b.last
+		return 1, b.err
+	}
 	n, err := b.body.Read(p)
 	x := b.x
 	if n > 0 {
@@ -179,19 +190,26 @@ func (b *metered) Read(p []byte) (int, error) {
 			x.line.FirstByte = time.Since(x.started)
 		}
 		x.line.Received += int64(n)
+		over := x.meter.over
 		x.meter.write(p[:n])
+		if n > 1 && x.meter.over && !over {
+			b.held, b.last, b.err = true, p[n-1], err
+			return n - 1, nil
+		}
 	}
 	if err == io.EOF { //nolint:errorlint // a reader's plain EOF
 		x.meter.end()
 	}
 	if err != nil || x.meter.over {
-		x.account(b.res.Request.Context())
+		b.account()
 	}
 	return n, err
 }
 
+func (b *metered) account() { b.x.account(b.res.Request.Context()) }
+
 // Close implements [io.Closer]. An answer that is closed early was cut by the client.
 func (b *metered) Close() error {
-	b.x.account(b.res.Request.Context())
+	b.account()
 	return b.body.Close()
 }
