@@ -298,6 +298,15 @@ func TestDeathAndResurrection(t *testing.T) {
 	}
 }
 
+// What an agent leaves running with its streams does not keep its turn from ending.
+func TestDeathBesideAnOrphan(t *testing.T) {
+	p := newPlace(t)
+	p.started(wire.Start{Prompt: "leave"})
+	if d := p.turn(nil); !strings.Contains(d.end.Error, "it ended with exit code 3") {
+		t.Errorf("%+v", d.end)
+	}
+}
+
 func TestResurrectionWithoutMemory(t *testing.T) {
 	for words, says := range map[string]string{"modes": "it cannot load sessions", "load load-fails": "Invalid session identifier"} {
 		p := newPlace(t, words)

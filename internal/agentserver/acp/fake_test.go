@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
@@ -181,6 +182,13 @@ func (f *fake) prompt(text string) {
 	case "die":
 		f.say("last words")
 		fmt.Fprintln(os.Stderr, "panic: out of luck")
+		os.Exit(3)
+	case "leave": // something that holds the streams open, out of reach of a signal to the group
+		orphan := exec.Command("sleep", "30")
+		orphan.Stdout, orphan.Stderr, orphan.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setsid: true}
+		if err := orphan.Start(); err != nil {
+			panic(err)
+		}
 		os.Exit(3)
 	case "hang":
 		f.say("hanging")
