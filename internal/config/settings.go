@@ -189,7 +189,7 @@ func agentSettings() []Setting {
 		{
 			Name: "INSIGHTS_EXEC_PERMISSION_REGEX", Key: "mcp-approval", Type: TypeString, EnvOnly: true, UserFile: true,
 			Default: `(^|-)(partial-update|update|patch|delete|destroy)(-|$)`,
-			Doc:     "Tools of the Insights MCP server with such a name need somebody's leave; none: no tool does.",
+			Doc:     "Tools of MCP servers with such a name need somebody's leave; none: no tool does.",
 		},
 		{
 			Name: "INSIGHTSCLI_SKILLS", Key: "skills", Type: TypeList,

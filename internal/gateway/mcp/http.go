@@ -131,6 +131,7 @@ func (s InsightsServer) headersOf() map[string]secret.String {
 		"Authorization":          secret.New("Bearer " + s.Token.Reveal()),
 		"x-insights-mcp-version": secret.New("2"),
 		"x-insights-read-only":   secret.New(fmt.Sprint(s.ReadOnly)),
+		relayHeader:              secret.New("1"),
 	}
 	if s.ProjectID != "" {
 		h["x-insights-project-id"] = secret.New(s.ProjectID)

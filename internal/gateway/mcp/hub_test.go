@@ -412,3 +412,26 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Errorf("%d goroutines before, %d after:\n%s", before, n, buf[:runtime.Stack(buf, true)])
 	}
 }
+
+// The default address of the Insights server is also ours, with `start --serve mcp`: a
+// relay that met itself there waited for itself for ever.
+func TestARelayDoesNotMeetItself(t *testing.T) {
+	var hub *Hub
+	cfg := config(&run{})
+	s := httptest.NewServer(&Mux{Lookup: func(ctx context.Context, token secret.String) (*Hub, error) {
+		return hub, cfg.CheckToken(ctx, token)
+	}})
+	defer s.Close()
+	cfg.Insights = &InsightsServer{URL: s.URL + "/mcp", Token: secret.New(good)}
+	var said []string
+	cfg.Notice = func(_, text string) { said = append(said, text) }
+	var err error
+	if hub, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer hub.Close()
+	servers, err := hub.Connect(t.Context())
+	if err != nil || len(servers) != 1 || servers[0].Name != Own || len(said) != 1 {
+		t.Errorf("servers %v, told %q, %v", servers, said, err)
+	}
+}

@@ -9,6 +9,10 @@ import (
 	"github.com/Insights/insightscli/internal/secret"
 )
 
+// relayHeader marks the requests of a relay. One that comes back to us was sent to our own
+// address, where nobody else is.
+const relayHeader = "x-insightscli-relay"
+
 // Mux serves the hubs of several runs on TCP: /mcp is the Insights relay of the run whose
 // token a request carries, /mcp/NAME and /NAME are its server of that name.
 //
@@ -24,6 +28,10 @@ type Mux struct {
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Origin") != "" || !localName(r.Host) {
 		http.Error(w, "not for browsers, nor for another host", http.StatusForbidden)
+		return
+	}
+	if r.Header.Get(relayHeader) != "" {
+		http.Error(w, "this is insightscli itself, and not the Insights MCP server", http.StatusLoopDetected)
 		return
 	}
 	token, ok := bearer(r)
