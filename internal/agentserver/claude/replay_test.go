@@ -56,7 +56,7 @@ func TestHowTurnsEnd(t *testing.T) {
 
 func TestWhatIsTold(t *testing.T) {
 	for file, want := range map[string]string{
-		"text.jsonl": "_insights/sdk_session\nagent_thought_chunk let me see\nagent_message_chunk Hello world. Not streamed.\n",
+		"text.jsonl":    "_insights/sdk_session\nagent_thought_chunk let me see\nagent_message_chunk Hello world. Not streamed.\n",
 		"strange.jsonl": "_insights/sdk_session\nagent_message_chunk still here\n",
 		"tools.jsonl": "_insights/sdk_session\nplan \ncall Edit: /a/b.go [edit] in_progress\nreturned completed done\n[image]\n" +
 			"call Agent: look around [think] in_progress\ncall subagent: Search: x+ [search] in_progress\nreturned failed none\n" +

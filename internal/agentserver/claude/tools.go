@@ -137,7 +137,10 @@ func (v *view) closeTools(ctx context.Context) {
 	clear(v.open)
 }
 
-func (v *view) update(ctx context.Context, u any) { v.d.log(ctx, v.d.host.Update(ctx, u)) }
+func (v *view) update(ctx context.Context, u any) {
+	v.spoken, v.parted = false, false
+	v.d.log(ctx, v.d.host.Update(ctx, u))
+}
 
 // plan takes the agent's list of things to do.
 func (v *view) plan(ctx context.Context, input json.RawMessage) {

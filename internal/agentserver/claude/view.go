@@ -24,6 +24,8 @@ type view struct {
 	tool    string          // id of that reply
 	open    map[string]bool // tool calls that have no result yet
 	session string          // that was told
+	spoken  bool            // the last that was told is words of a message
+	parted  bool            // and another message has begun
 	dead    bool            // no turn can be: what comes is not looked at
 	apology string          // words of the program in the place of the model's
 }
@@ -81,6 +83,7 @@ func (v *view) line(ctx context.Context, line []byte) {
 func (v *view) stream(ctx context.Context, e event) {
 	switch e.Type {
 	case "message_start", "content_block_start":
+		v.parted = v.parted || v.spoken && e.Type == "message_start"
 		v.current.Reset()
 		v.tool = ""
 		if e.Block.Type == "tool_use" && e.Block.Name == structured {
@@ -97,7 +100,15 @@ func (v *view) stream(ctx context.Context, e event) {
 	}
 }
 
+// say tells words. Those of two messages in a row are kept apart.
 func (v *view) say(ctx context.Context, kind, words string) {
+	if words == "" {
+		return
+	}
+	if v.parted && kind == said {
+		words = "\n\n" + words
+	}
+	v.spoken, v.parted = kind == said, false
 	v.d.log(ctx, v.d.host.Text(ctx, kind, words))
 }
 
@@ -168,6 +179,7 @@ func (v *view) system(ctx context.Context, m *message) {
 
 func (v *view) notice(ctx context.Context, level, words string) {
 	if words = oneLine(words); words != "" {
+		v.spoken, v.parted = false, false
 		head, _ := cut(words, 1<<10)
 		v.d.log(ctx, v.d.host.Notice(ctx, level, head))
 	}
@@ -192,6 +204,7 @@ func (v *view) result(ctx context.Context, m *message) {
 	v.closeTools(ctx)
 	apology := v.apology
 	v.apology = ""
+	v.spoken, v.parted = false, false
 	clear(v.inputs)
 	if v.d.ended(v.p, m) {
 		v.notice(ctx, "warn", apology)
