@@ -23,7 +23,7 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // the user gave them, and break git, whose GIT_CONFIG_KEY_0 goes with a GIT_CONFIG_COUNT.
 var hidden = []string{
 	"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN",
-	"INSIGHTS_*KEY*", "INSIGHTS_*TOKEN*", "INSIGHTS_*SECRET*", "JWT_PUBLIC_KEY",
+	"INSIGHTS_*KEY*", "INSIGHTS_*TOKEN*", "INSIGHTS_*SECRET*",
 }
 
 // arguments are those of the program: all of its configuration, which goes before what
