@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -212,4 +213,34 @@ func (b *metered) account() { b.x.account(b.res.Request.Context()) }
 func (b *metered) Close() error {
 	b.account()
 	return b.body.Close()
+}
+
+// account writes what the request used, once, and tells when that used up the budget.
+func (x *exchange) account(ctx context.Context) {
+	x.once.Do(func() {
+		if !x.endpoint.answers {
+			return
+		}
+		s := x.upload.sent()
+		m := x.meter
+		if m == nil {
+			m = newMeter(x.endpoint.dialect, false)
+		}
+		c, estimated := m.total(s.text)
+		x.line.Model = shortened(m.model)
+		if x.line.Model == "" {
+			x.line.Model = s.model
+		}
+		x.line.Used, x.line.Estimated = x.route.Prices.priced(c, x.line.Model, s.model), estimated
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), accountTime)
+		defer cancel()
+		total, err := x.g.cfg.Account(ctx, x.line.Run, x.line.Model, x.line.Used)
+		if err != nil {
+			x.g.cfg.Notify(x.line.Run, "error", "what a request to a model used was not recorded: "+err.Error())
+			return
+		}
+		if why := x.route.Budget.usedUp(total, x.line.Used); why != "" {
+			x.g.cfg.Notify(x.line.Run, "warn", why+": it gets no more answers")
+		}
+	})
 }

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -316,36 +315,6 @@ func (x *exchange) broken(w http.ResponseWriter, r *http.Request, err error) {
 			text: "the model's provider cannot be reached: " + x.withoutKey(err.Error())}
 	}
 	x.refuse(w, f)
-}
-
-// account writes what the request used, once, and tells when that used up the budget.
-func (x *exchange) account(ctx context.Context) {
-	x.once.Do(func() {
-		if !x.endpoint.answers {
-			return
-		}
-		s := x.upload.sent()
-		m := x.meter
-		if m == nil {
-			m = newMeter(x.endpoint.dialect, false)
-		}
-		c, estimated := m.total(s.text)
-		x.line.Model = shortened(m.model)
-		if x.line.Model == "" {
-			x.line.Model = s.model
-		}
-		x.line.Used, x.line.Estimated = x.route.Prices.priced(c, x.line.Model, s.model), estimated
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), accountTime)
-		defer cancel()
-		total, err := x.g.cfg.Account(ctx, x.line.Run, x.line.Model, x.line.Used)
-		if err != nil {
-			x.g.cfg.Notify(x.line.Run, "error", "what a request to a model used was not recorded: "+err.Error())
-			return
-		}
-		if why := x.route.Budget.usedUp(total, x.line.Used); why != "" {
-			x.g.cfg.Notify(x.line.Run, "warn", why+": it gets no more answers")
-		}
-	})
 }
 
 type readCloser struct {
