@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,12 +27,38 @@ func (w *world) acpAgent(program string) {
 	}
 	w.flags[1] = "acp:" + strings.Join(command, " ")
 	if w.provider == "local" {
-		w.env[0] = "PATH=" + filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH")
+		tools := filepath.Join(w.home, ".local", "bin")
+		w.put(program, filepath.Join(tools, filepath.Base(program)))
+		w.env[0] = "PATH=" + tools + string(os.PathListSeparator) + os.Getenv("PATH")
 		return
 	}
 	image, err := acpImage(program)
 	testenv.Need(w.t, "an image with "+program+": "+image, err == nil)
 	w.flags = append(w.flags, "--image", image)
+}
+
+// put makes the program another name, or a copy of it on another file system.
+func (w *world) put(program, path string) {
+	w.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if os.Link(program, path) == nil {
+		return
+	}
+	in, err := os.Open(program)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // acpImage builds an image of the base and the program, once for all tests. The engine

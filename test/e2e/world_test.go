@@ -101,6 +101,7 @@ func newWorld(t *testing.T, a agent, provider string) *world {
 		"INSIGHTSCLI_STATE_DIR=" + w.state, "SANDBOX_PROVIDER=" + provider, "INSIGHTSCLI_NETWORK=link",
 		"INSIGHTS_LLM_ANTHROPIC_URL=" + w.url + "/anthropic", "INSIGHTS_LLM_OPENAI_URL=" + w.url + "/openai",
 		"ANTHROPIC_API_KEY=" + anthropicKey, "OPENAI_API_KEY=" + openAIKey,
+		"INSIGHTS_LLM_PRICES=gpt-6.2-sol=1,10,1", // the newest model of Codex, which no list has yet
 		"CLAUDE_CODE_EXECUTABLE=" + os.Getenv(claude.variable), "CODEX_PATH=" + os.Getenv(codex.variable),
 	}
 	if host := os.Getenv("DOCKER_HOST"); host != "" {
@@ -190,7 +191,8 @@ func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 // try runs the program and tells how it ended.
 func (w *world) try(args ...string) outcome {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	// Not the test's context, which is over when its world ends.
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := w.command(ctx, args...)
@@ -232,12 +234,12 @@ func (w *world) say(prompt string, flags ...string) run {
 	args := append([]string{"run", "--json"}, w.flags...)
 	out := w.try(append(append(args, flags...), prompt)...)
 	r := run{outcome: out, events: w.parse(out.stdout)}
-	w.end1(&r)
+	w.conclude(&r)
 	return r
 }
 
-// end1 takes the result from the last event.
-func (w *world) end1(r *run) {
+// conclude takes the result from the last event.
+func (w *world) conclude(r *run) {
 	w.t.Helper()
 	if len(r.events) == 0 {
 		w.t.Fatalf("no events; exit code %d\n%s", r.code, r.stderr)
