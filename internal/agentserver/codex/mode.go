@@ -27,12 +27,11 @@ func parseMode(name string) (mode, error) {
 	return "", fmt.Errorf("codex has no permission mode %q; it has plan, auto, read-only and full-access", name)
 }
 
-// policy is Codex's word for when to ask.
+// policy is Codex's word for when to ask. With full access it asks too, and is allowed:
+// "never" would have it refuse, by itself, commands such as rm -rf.
 func (m mode) policy() string {
 	switch m {
-	case modeFull:
-		return "never"
-	case modeAuto:
+	case modeFull, modeAuto:
 		return "on-request"
 	}
 	return "untrusted"

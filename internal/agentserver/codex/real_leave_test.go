@@ -154,3 +154,13 @@ func TestRealMCP(t *testing.T) {
 		t.Errorf("%d requests to the model", n)
 	}
 }
+
+// Full access is full: Codex itself would refuse such a command where it may not ask.
+func TestRealFullAccessIsFull(t *testing.T) {
+	r := began(t, wire.Start{})
+	got := r.do(bash("mkdir -p d/e && rm -rf d && echo gone"), say("done"))
+	r.wantEnd("turn", got, "done")
+	if tools := got.tools(); len(tools) != 1 || !strings.HasSuffix(tools[0], `completed "gone\n"`) {
+		t.Errorf("tools %q", tools)
+	}
+}
