@@ -21,6 +21,17 @@
 // agent waits in write(2): backpressure, never a drop. The last quarter is for what
 // cannot wait: answers of drivers and the outcome.
 //
+// What an agent says in many small pieces is joined on its way into the journal, and the
+// snapshots of a running tool are thinned out (see [Host.Update]); at the end of a turn
+// nothing is held back.
+//
+// # Services of the host
+//
+// At a loopback port of each service that the host offers (wire.Boot.Ports) the agent's
+// connections are carried, byte for byte, over streams of the link. They wait for a host
+// that is away, and are told 503 when it does not come; what the death of a host cuts off
+// is cut for the agent too. Who may use a service is the host's to check.
+//
 // # Order of the end
 //
 // FrameDone is the last frame and comes exactly once. The server goes on serving

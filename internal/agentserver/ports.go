@@ -215,12 +215,17 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// refuse answers a client in HTTP, which all services speak, and takes what it has
-// written: a connection that is closed with unread bytes is reset, and the answer lost.
+// refuse answers a client in HTTP, which all services speak. It waits for the beginning
+// of the request, since clients throw away an answer that comes before they have asked,
+// and takes the rest of it after: a connection that is closed with unread bytes is reset,
+// and the answer lost.
 func refuse(ctx context.Context, conn *net.TCPConn, service string, err error) {
 	stop := context.AfterFunc(ctx, func() { cut(conn) })
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(refuseTime))
+	if _, err := conn.Read(make([]byte, 1)); err != nil && !errors.Is(err, io.EOF) {
+		return // nothing was asked
+	}
 	if _, err := io.WriteString(conn, refusal(service, err)); err != nil {
 		return
 	}

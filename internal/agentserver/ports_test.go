@@ -154,7 +154,7 @@ func TestPortAnswersForAServiceThatTheHostHasNot(t *testing.T) {
 // refused sends a large request and wants the whole answer.
 func (s *served) refused(addr, reason string) {
 	s.t.Helper()
-	_ = s.dial(addr).Close() // it listens
+	_ = s.dial(addr).Close() // so that it listens
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: hangs}
