@@ -297,7 +297,7 @@ func (x *execution) startAgent(ctx context.Context) error {
 		return err
 	}
 	if begun {
-		return x.s().AwaitAgent(ctx, x.client)
+		return x.explainStart(x.s().AwaitAgent(ctx, x.client))
 	}
 	if err := x.installSkills(ctx); err != nil {
 		return err
@@ -310,6 +310,22 @@ func (x *execution) startAgent(ctx context.Context) error {
 		steps.AgentIn{Spec: x.spec, MCP: servers}, func(ctx context.Context, in steps.AgentIn) (steps.AgentOut, error) {
 			return x.s().StartAgent(ctx, x.client, in)
 		})
+	return x.explainStart(err)
+}
+
+// startLines is how much of the agent server's log is shown when its session fails.
+const startLines = 5
+
+// explainStart shows the end of the agent server's own log beside the error of a session
+// that did not start.
+func (x *execution) explainStart(err error) error {
+	var start *agent.StartError
+	if !errors.As(err, &start) {
+		return err
+	}
+	for _, line := range start.LogTail[max(0, len(start.LogTail)-startLines):] {
+		x.story.notice("error", "agent server: "+line)
+	}
 	return err
 }
 
