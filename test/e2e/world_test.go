@@ -324,3 +324,22 @@ func (w *world) story(all []task.Event) string {
 	}
 	return b.String()
 }
+
+// decode reads the payload of an event.
+func decode[T any](w *world, ev task.Event) T {
+	w.t.Helper()
+	var v T
+	if err := json.Unmarshal(ev.Params, &v); err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+// compact is JSON without its spaces.
+func compact(text string) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		return text
+	}
+	return b.String()
+}
