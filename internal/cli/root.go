@@ -51,6 +51,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 	inGroup(root, groupRuns, newRunCmd(a, nil), newPsCmd(a, nil), newShowCmd(a, nil), newLogsCmd(a, nil),
 		newWaitCmd(a, nil), newSendCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil),
 		newDiffCmd(a, nil), newApplyCmd(a, nil), newPruneCmd(a, nil))
+	inGroup(root, groupRuns, newSessionCmd(a))
 	inGroup(root, groupRunner, newStartCmd(a, nil), newStopCmd(a, nil))
 	inGroup(root, groupOther, newImageCmd(a, nil), newSkillsCmd(a), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
 	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic())
