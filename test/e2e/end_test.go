@@ -14,6 +14,10 @@ import (
 
 // end ends what the test left at work, and looks for what must not be there.
 func (w *world) end() {
+	if w.t.Failed() {
+		w.try("ps") // has somebody take care of a run whose process was killed
+		defer w.try("prune", "--yes")
+	}
 	w.try("stop", "--cancel") // there was nothing to stop in most
 	left, err := os.ReadDir(filepath.Join(w.state, "run"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(left) > 0 {

@@ -18,11 +18,12 @@ import (
 func (w *world) detach(steps []fakemodel.Step, flags ...string) string {
 	w.t.Helper()
 	args := append(append([]string{"run", "-d"}, w.flags...), flags...)
-	out := strings.Fields(w.must(append(args, w.script(steps...))...))
-	if len(out) == 0 {
-		w.t.Fatal("run -d told no id")
+	out := w.try(append(args, w.script(steps...))...)
+	id := strings.TrimSpace(out.stdout)
+	if out.code != 8 || id == "" {
+		w.t.Fatalf("run -d: exit code %d, %q\n%s", out.code, id, out.stderr)
 	}
-	return out[len(out)-1]
+	return id
 }
 
 // watch follows the log of a run until an event is the one, and returns it.
@@ -100,15 +101,19 @@ func (w *world) killRunner() {
 	w.t.Helper()
 	files, _ := filepath.Glob(filepath.Join(w.state, "owners", "*.lock")) // the pattern is well-formed
 	killed := 0
+	if w.killed == nil {
+		w.killed = map[int]bool{}
+	}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			continue // it has just gone
 		}
 		var owner struct{ PID int }
-		if json.NewDecoder(bytes.NewReader(b)).Decode(&owner) != nil || owner.PID <= 1 {
+		if json.NewDecoder(bytes.NewReader(b)).Decode(&owner) != nil || owner.PID <= 1 || w.killed[owner.PID] {
 			continue
 		}
+		w.killed[owner.PID] = true
 		if syscall.Kill(owner.PID, syscall.SIGKILL) == nil {
 			killed++
 		}

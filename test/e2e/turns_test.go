@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestASchemaThatIsNeverMetFailsTheRun(t *testing.T) {
 func TestARefusalIsNoAnswer(t *testing.T) {
 	for _, a := range []agent{claude, codex} {
 		one(t, a, func(w *world) {
-			r := w.do([]fakemodel.Step{{Refuse: true}})
+			r := w.do([]fakemodel.Step{{Refuse: true}, {Refuse: true}}) // Codex does not tell of it, and is asked again
 			if turn := r.result.Turn; r.code != 7 || turn == nil || turn.OK || turn.Category != task.TurnRefused && turn.Category != task.TurnEmpty {
 				w.t.Errorf("exit code %d, turn %+v\n%s", r.code, turn, w.story(r.events))
 			}
@@ -131,6 +132,7 @@ func TestSteer(t *testing.T) {
 			})
 			w.watch(id, told(task.KindAgent, `"tool_call"`, "begun"))
 			w.must("send", id, "--steer", "and mind the gap")
+			w.watch(id, func(ev task.Event) bool { return bytes.Contains(ev.Params, []byte("and mind the gap")) })
 			w.must("exec", id, "--", "touch", "/tmp/go-on")
 			r := w.ended(id)
 			if turns := w.turns(r); len(turns) != 1 || turns[0].Text != "done" {

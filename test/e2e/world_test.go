@@ -56,6 +56,7 @@ type world struct {
 	flags    []string // of every run
 	model    *fakemodel.Model
 	url      string
+	killed   map[int]bool // processes, by the test itself
 }
 
 // each runs f for every agent and provider, each in a world of its own.
