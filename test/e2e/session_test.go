@@ -68,7 +68,7 @@ func TestASessionThatFails(t *testing.T) {
 			if out.code != 7 {
 				w.t.Errorf("exit code %d: %s", out.code, out.stderr)
 			}
-			r := w.latest(first.Run)
+			r := w.ended(first.Run)
 			if r.result.State != task.StateFailed {
 				w.t.Errorf("result %+v\n%s", r.result, w.story(r.events))
 			}
