@@ -71,6 +71,9 @@ func Judge(past Past, a Attempt, s *Schema) Decision {
 		a.Structured = nil // no reply rather than this one
 	}
 	if strings.TrimSpace(a.Text) == "" && len(a.Structured) == 0 {
+		if s != nil && a.Rejected > 0 {
+			return past.rejected(a, s)
+		}
 		return past.empty(a, s)
 	}
 	if s == nil {
@@ -93,6 +96,17 @@ func (p Past) empty(a Attempt, s *Schema) Decision {
 			"as the schema of the request has it: no other words, no code fence."}
 	}
 	return Decision{Past: p, Retry: "Your last turn ended without a reply. Give your answer now."}
+}
+
+// rejected decides about a turn whose replies the agent itself found not to fit, and
+// which it then gave up: there were words, and they were wrong.
+func (p Past) rejected(a Attempt, s *Schema) Decision {
+	p.Replies-- // the turn had none but those
+	if p.Invalid++; p.Invalid > 1 {
+		return p.failed(task.TurnInvalid, fmt.Sprintf("no reply fitted the schema: the agent itself rejected %d and gave up", p.Replies))
+	}
+	return Decision{Past: p, Retry: fmt.Sprintf("None of your last %d replies fitted the schema. "+
+		"Reply again with corrected JSON only. It must fit this JSON Schema:\n\n%s", a.Rejected, s.Raw())}
 }
 
 // checked decides about a reply that is to fit a schema.

@@ -73,6 +73,8 @@ func TestJudgeWithSchema(t *testing.T) {
 		"apart from the words":         {[]Attempt{structured(good, 0)}, good, false, 1, ""},
 		"null apart from the words":    {[]Attempt{{StopReason: "end_turn", Text: good, Structured: []byte("null")}}, good, false, 1, ""},
 		"after the agent's own":        {[]Attempt{structured(good, 2)}, good, false, 3, ""},
+		"the agent's own, then good":   {[]Attempt{{StopReason: "end_turn", Rejected: 5}, structured(good, 0)}, good, false, 6, ""},
+		"the agent gives up twice":     {[]Attempt{{StopReason: "end_turn", Rejected: 5}, {StopReason: "end_turn", Rejected: 4}}, "", false, 9, task.TurnInvalid},
 		"invalid, then good":           {[]Attempt{end(`{"items":[]}`), end(good)}, good, false, 2, ""},
 		"prose, then good":             {[]Attempt{end(`I am done`), end("```json\n" + good + "\n```")}, good, false, 2, ""},
 		"empty, invalid, good":         {[]Attempt{end(""), end("x"), end(good)}, good, false, 3, ""},
