@@ -54,7 +54,9 @@ func (x *exchange) notAllowed(res *http.Response) error {
 		text = fmt.Sprintf("the model's provider does not allow this with %s (HTTP 403)", x.keyVariable())
 	}
 	if says != "" {
-		text += ": " + says
+		// Claude Code takes an answer with the name of the header for its own login that is
+		// missing, and says nothing else.
+		text += ": " + strings.ReplaceAll(says, "x-api-key", "API key")
 	}
 	x.g.cfg.Notify(x.line.Run, "error", text)
 	return x.forbid("upstream_auth", "%s", text)

@@ -283,7 +283,7 @@ func TestProviderThatDoesNotTakeTheKey(t *testing.T) {
 			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"x","message":"invalid\nx-api-key `+hostKey+`"}}`)
 		})
 		w := newWorld(t, p.both())
-		wantRefusal(t, w.post("/anthropic/v1/messages", askClaude), 403, words, "ANTHROPIC_API_KEY", "invalid x-api-key")
+		wantRefusal(t, w.post("/anthropic/v1/messages", askClaude), 403, words, "ANTHROPIC_API_KEY", "invalid API key")
 		wantRefusal(t, w.post("/openai/v1/responses", askClaude), 403, words, "OPENAI_API_KEY")
 		if n := w.notice(); !strings.Contains(n, "run_a error: ") || !strings.Contains(n, "OPENAI_API_KEY") || strings.Contains(n, hostKey) {
 			t.Errorf("notices: %s", n)
