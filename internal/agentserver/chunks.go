@@ -1,6 +1,7 @@
 package agentserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,10 +18,15 @@ import (
 // that the ones before had. Nothing is held back at the end of a turn.
 //
 // Held text is bounded by textSize and one piece, held snapshots by toolBytes; whoever
-// adds to them waits for room in the journal first, as for an event.
+// adds to them waits for room in the journal first, as for an event. What may be the
+// beginning of a secret is held back beyond textTime, see [Host.tellText].
 const (
 	textTime = 200 * time.Millisecond
 	textSize = 16 << 10
+	// keptTime and textKept bound what is kept because it may be the beginning of a
+	// secret: the words of a model come faster, and people see the end of a sentence.
+	keptTime = 3 * time.Second
+	textKept = 64 << 10
 	// textMost is the most text of one event: escaped it still fits in a frame.
 	textMost = wire.MaxFrame / 8
 
@@ -34,6 +40,7 @@ type held struct {
 	mu    sync.Mutex // guards the rest, and is held while an event is written
 	text  *chunk
 	timer *time.Timer // of text
+	kept  bool        // text is what was kept of what was told
 	tools map[string]*running
 	bytes int // of all snapshots
 }
@@ -116,18 +123,64 @@ func (h *Host) say(ctx context.Context, c *chunk) error {
 	} else {
 		h.flushText()
 		h.held.text = c
-		h.held.timer = time.AfterFunc(textTime, h.textDue)
+	}
+	if h.held.timer == nil || h.held.kept {
+		h.arm(textTime, false)
 	}
 	if len(h.held.text.text) >= textSize {
-		h.flushText()
+		h.tellText()
 	}
 	return nil
+}
+
+// arm sets the time when the text is told; kept says that all of it has been waited for
+// once. The lock is held.
+func (h *Host) arm(after time.Duration, kept bool) {
+	if h.held.timer != nil {
+		h.held.timer.Stop()
+	}
+	h.held.timer, h.held.kept = time.AfterFunc(after, h.textDue), kept
 }
 
 func (h *Host) textDue() {
 	h.held.mu.Lock()
 	defer h.held.mu.Unlock()
+	if h.held.kept {
+		h.flushText()
+		return
+	}
+	h.tellText()
+}
+
+// tellText writes the text that is held back, but for an end that what follows may make
+// a secret: cut in two, neither half of it would be known by the masks of those who read
+// the events. That end waits for more text, for the event that ends the text, or for
+// keptTime. The lock is held.
+func (h *Host) tellText() {
+	c := h.held.text
+	if c == nil {
+		return
+	}
+	n := h.settled(c.text)
+	if len(c.text)-n > textKept {
+		n = len(c.text)
+	}
+	rest := *c
+	rest.text = bytes.Clone(c.text[n:])
+	c.text = c.text[:n]
 	h.flushText()
+	if len(rest.text) > 0 {
+		h.held.text = &rest
+		h.arm(keptTime, true)
+	}
+}
+
+// settled is how much of a text can be an event of its own.
+func (h *Host) settled(text []byte) int {
+	if h.mask == nil {
+		return len(text)
+	}
+	return h.mask().Settled(text)
 }
 
 // flushText writes the text that is held back. The lock is held.
@@ -136,14 +189,21 @@ func (h *Host) flushText() {
 	if c == nil {
 		return
 	}
-	h.held.timer.Stop()
-	h.held.text, h.held.timer = nil, nil
+	if h.held.timer != nil {
+		h.held.timer.Stop()
+	}
+	h.held.text, h.held.timer, h.held.kept = nil, nil, false
 	for len(c.text) > textMost {
-		n := wholeRunes(c.text[:textMost])
+		n := h.settled(c.text[:textMost])
+		if n == 0 {
+			n = wholeRunes(c.text[:textMost])
+		}
 		h.journal.append(c.frame(c.text[:n]))
 		c.text = c.text[n:]
 	}
-	h.journal.append(c.frame(c.text))
+	if len(c.text) > 0 {
+		h.journal.append(c.frame(c.text))
+	}
 }
 
 // put writes a frame, after the words that came before it.

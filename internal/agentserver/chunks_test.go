@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/secret"
 )
 
 const (
@@ -288,4 +289,50 @@ func TestUpdateThatCannotBeCutIsRefused(t *testing.T) {
 	}); err == nil {
 		t.Error("no error")
 	}
+}
+
+// TestSecretIsNotCutInTwo: the masks of the host see one event at a time, so a secret
+// whose second half comes late must be in one event.
+func TestSecretIsNotCutInTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		masker := secret.NewMasker("hunter2-and-more")
+		h.mask = func() *secret.Masker { return masker }
+		slowly := func(pieces ...string) {
+			for _, piece := range pieces {
+				must(t, h.Text(t.Context(), saying, piece))
+				pass(textTime + time.Millisecond)
+			}
+		}
+		slowly("it is hunt", "er2-and", "-more, yes. ")
+		wantTold(t, h, saying+":it is ", saying+":hunter2-and-more, yes. ")
+		pass(keptTime / 2)
+		slowly("ghp_0123456789abcdef", "0123 ")
+		wantTold(t, h, saying+":it is ", saying+":hunter2-and-more, yes. ", saying+":ghp_0123456789abcdef0123 ")
+	})
+}
+
+// TestWhatIsKeptIsTold: what might have become a secret is told when another event
+// comes or when nothing has come for long, and is bounded.
+func TestWhatIsKeptIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		masker := secret.NewMasker("hunter2-and-more")
+		h.mask = func() *secret.Masker { return masker }
+		must(t, h.Text(t.Context(), saying, "the hunt"))
+		pass(textTime + keptTime/2)
+		wantTold(t, h, saying+":the ")
+		pass(keptTime)
+		wantTold(t, h, saying+":the ", saying+":hunt")
+		must(t, h.Text(t.Context(), saying, " of a hunt"))
+		pass(textTime + time.Millisecond)
+		must(t, h.Event(t.Context(), wire.EventTurnComplete, map[string]string{}))
+		wantTold(t, h, saying+":the ", saying+":hunt", saying+": of a ", saying+":hunt", wire.EventTurnComplete)
+		for range 2*textKept/textSize + 1 {
+			must(t, h.Text(t.Context(), saying, "ghp_"+strings.Repeat("x", textSize)))
+		}
+		if n := len(told(t, h)); n < 4 {
+			t.Errorf("%d events: a token without an end is kept for ever", n)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/Insights/insightscli/internal/agentserver/proc"
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/secret"
 )
 
 // Host is what a driver has to work with.
@@ -22,6 +23,7 @@ type Host struct {
 
 	uid, gid int // the agent's
 	phase    func(name string)
+	mask     func() *secret.Masker // nil: there is nothing to mask
 	journal  *journal
 	asked    asked
 	held     held

@@ -112,7 +112,7 @@ func New(c Config) *Server {
 		unreachable: c.Unreachable, lookEvery: cmp.Or(c.LookEvery, lookTime),
 		bootID: rand.Text(), logTail: c.LogTail,
 	}
-	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, uid: c.Boot.UID, gid: c.Boot.GID, journal: s.journal}
+	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, uid: c.Boot.UID, gid: c.Boot.GID, journal: s.journal, mask: s.mask}
 	s.session = newSession(host, c.Drivers)
 	s.session.masked = func(text string) string { return s.mask().MaskString(text) }
 	s.http = newSurface(s)

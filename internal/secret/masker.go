@@ -137,6 +137,23 @@ func (m *Masker) Mask(text []byte) []byte {
 	return append(out, s.Flush()...)
 }
 
+// Settled returns how many of the first bytes of text can be masked by themselves: what
+// follows the text, and the rest of it, then are no part of a secret that begins before.
+func (m *Masker) Settled(text []byte) int {
+	sc := scan{m: m, text: text}
+	sc.search()
+	end := min(sc.keep, sc.hold)
+	for moved := true; moved; {
+		moved = false
+		for _, sp := range sc.spans {
+			if sp.at < end && (sp.end > end || sp.left > 0) {
+				end, moved = sp.at, true
+			}
+		}
+	}
+	return end
+}
+
 // MaskString is Mask for a string, for error messages and the like.
 func (m *Masker) MaskString(text string) string { return string(m.Mask([]byte(text))) }
 

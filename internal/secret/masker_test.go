@@ -285,3 +285,31 @@ func BenchmarkStream(b *testing.B) {
 		}
 	}
 }
+
+// TestSettledPartsAreMaskedLikeTheWhole: a text that is cut where Settled says hides the
+// same as in one piece.
+func TestSettledPartsAreMaskedLikeTheWhole(t *testing.T) {
+	values := []string{"secret-value-1", "value-1-and-more", "aaaaaa", "aaaabaaaa", pem, "x\"y\\z\nsecond line"}
+	m := NewMasker(values...)
+	parts := pieces(values)
+	for seed := range uint64(20000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var text, got []byte
+		for range 1 + r.IntN(12) {
+			text = append(text, parts[r.IntN(len(parts))]...)
+		}
+		var held []byte
+		for rest := text; len(rest) > 0; {
+			n := min(1+r.IntN(9), len(rest))
+			held = append(held, rest[:n]...)
+			rest = rest[n:]
+			n = m.Settled(held)
+			got = append(got, m.Mask(held[:n])...)
+			held = held[n:]
+		}
+		got = append(got, m.Mask(held)...)
+		if want := m.Mask(text); string(got) != string(want) {
+			t.Fatalf("seed %d: text %q\nparts %q\nwhole %q", seed, text, got, want)
+		}
+	}
+}
