@@ -103,10 +103,39 @@ func (d *dialogue) say(ctx context.Context, text string, schema json.RawMessage)
 // errTold ends the reading of a log.
 var errTold = errors.New("what was waited for is there")
 
-// turn waits for the outcome of a message; the session's own prompt has the empty id.
+// outcomeOf is what the log says of one message; that of the session's own prompt has the
+// empty id.
+type outcomeOf struct {
+	messageID string
+	turn      task.Turn
+	refused   string // why nobody took the message
+	result    task.Result
+}
+
+// visit implements journal.Visit.
+func (w *outcomeOf) visit(_ []byte, ev task.Event) error {
+	switch ev.Kind {
+	case task.KindTurn:
+		var t task.Turn
+		if json.Unmarshal(ev.Params, &t) == nil && t.MessageID == w.messageID {
+			w.turn = t
+			return errTold
+		}
+	case task.KindNotice:
+		var n task.Notice
+		if json.Unmarshal(ev.Params, &n) == nil && n.MessageID != "" && n.MessageID == w.messageID {
+			w.refused = n.Message
+			return errTold
+		}
+	case task.KindFinished:
+		_ = json.Unmarshal(ev.Params, &w.result) // what cannot be read is an end without a reason
+	}
+	return nil
+}
+
+// turn waits for the outcome of a message.
 func (d *dialogue) turn(ctx context.Context, messageID string) (task.Turn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	watched := make(chan struct{})
 	go func() { // a session whose process dies goes on in the background runner
 		defer close(watched)
@@ -118,39 +147,19 @@ func (d *dialogue) turn(ctx context.Context, messageID string) (task.Turn, error
 		cancel(nil)
 		<-watched
 	}()
-	var turn task.Turn
-	var result task.Result
-	var refused string
-	err := d.state.store.Tail(ctx, d.rec, 0, func(_ []byte, ev task.Event) error {
-		var n task.Notice
-		switch ev.Kind {
-		case task.KindTurn:
-			var t task.Turn
-			if json.Unmarshal(ev.Params, &t) == nil && t.MessageID == messageID {
-				turn = t
-				return errTold
-			}
-		case task.KindNotice:
-			if messageID != "" && json.Unmarshal(ev.Params, &n) == nil && n.MessageID == messageID {
-				refused = n.Message
-				return errTold
-			}
-		case task.KindFinished:
-			_ = json.Unmarshal(ev.Params, &result) // what cannot be read is an end without a reason
-		}
-		return nil
-	})
+	w := outcomeOf{messageID: messageID}
+	err := d.state.store.Tail(ctx, d.rec, 0, w.visit)
 	switch {
-	case refused != "":
-		return turn, errs.New("cli.session", errs.Conflict, "insightscli show "+d.id().Short(), "%s", refused)
+	case w.refused != "":
+		return w.turn, errs.New("cli.session", errs.Conflict, "insightscli show "+d.id().Short(), "%s", w.refused)
 	case errors.Is(err, errTold):
-		return turn, nil
+		return w.turn, nil
 	case ctx.Err() != nil:
-		return turn, context.Cause(ctx)
+		return w.turn, context.Cause(ctx)
 	case err != nil:
-		return turn, err
+		return w.turn, err
 	}
-	return turn, d.over(result)
+	return w.turn, d.over(w.result)
 }
 
 // over says why a session ended before the turn that was waited for.
