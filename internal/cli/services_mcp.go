@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/gateway/mcp"
@@ -42,13 +43,32 @@ func (v *services) newHub(ctx context.Context, spec task.Spec, r steps.Reporter)
 		Ask:    r.Ask,
 		Notice: func(level, text string) { r.Tell(task.KindNotice, task.Notice{Level: level, Message: text}) },
 		Fetch: func(ctx context.Context, path string) (io.ReadCloser, error) {
-			pr, pw := io.Pipe()
-			go func() { _ = pw.CloseWithError(r.ReadFile(ctx, path, pw)) }()
-			return pr, nil
+			return fetch(func(w io.Writer) error { return r.ReadFile(ctx, path, w) }), nil
 		},
 		Environ: []string{"PATH=" + v.config.Machine.Path, "HOME=" + v.config.Machine.Home},
 		WorkDir: spec.WorkDir(),
 	})
+}
+
+// fetched is a file on its way.
+type fetched struct {
+	*io.PipeReader
+	copying sync.WaitGroup
+}
+
+// fetch returns what copy writes, as it comes.
+func fetch(from func(w io.Writer) error) io.ReadCloser {
+	pr, pw := io.Pipe()
+	f := &fetched{PipeReader: pr}
+	f.copying.Go(func() { _ = pw.CloseWithError(from(pw)) })
+	return f
+}
+
+// Close implements io.Closer: nothing is copied any more when it returns.
+func (f *fetched) Close() error {
+	err := f.PipeReader.Close()
+	f.copying.Wait()
+	return err
 }
 
 // hubOf finds the MCP servers of the run whose token this is, for outside clients.
@@ -96,9 +116,8 @@ func (a *agentsHand) Progress(_ context.Context, step, message string) error {
 }
 
 // Finish implements mcp.Run.
-func (a *agentsHand) Finish(_ context.Context, status, summary string) error {
-	a.reporter.End(task.State(status), summary)
-	return nil
+func (a *agentsHand) Finish(ctx context.Context, status, summary string) error {
+	return a.reporter.End(ctx, task.State(status), summary)
 }
 
 // Artifact implements mcp.Run: the file lies below the state directory, whole or not at

@@ -62,8 +62,14 @@ func RetryID(messageID string, n int) string {
 	if messageID == "" {
 		messageID = "start"
 	}
-	return fmt.Sprintf("%s~retry%d", messageID, n)
+	return fmt.Sprintf("%s%s%d", messageID, retryMark, n)
 }
+
+// retryMark stands in the ids of messages that ask again, and in no others.
+const retryMark = "~retry"
+
+// IsRetry reports whether a message with this id asks again.
+func IsRetry(messageID string) bool { return strings.Contains(messageID, retryMark) }
 
 // Event takes the next event of the run. It returns what is to be done when with it a
 // turn has ended, else nil. When events are replayed, ignore what it returns and ask

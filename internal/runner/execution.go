@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/Insights/insightscli/internal/agent"
@@ -45,7 +46,8 @@ type execution struct {
 	turns    *turns
 	reporter *reporter
 	services steps.Services
-	mcp      chan connected // capacity 1; nil without MCP
+	mcp      *connecting // nil without MCP
+	started  atomic.Bool // there is a session to say something to
 
 	box     sandbox.Sandbox
 	client  *agent.Client
@@ -67,6 +69,7 @@ func (x *execution) run(ctx context.Context) (task.Result, error) {
 		if errors.Is(err, ErrAbandoned) {
 			return task.Result{}, x.abandon()
 		}
+		x.tellUnheard(ctx)
 		if !x.forced() {
 			x.capture(ctx)
 			if err != nil {
@@ -78,7 +81,9 @@ func (x *execution) run(ctx context.Context) (task.Result, error) {
 			return task.Result{}, err
 		}
 	}
-	return x.finish(ctx, x.withCleanup(res, x.cleanUp(ctx)))
+	res = x.withCleanup(res, x.cleanUp(ctx))
+	x.closeServices()
+	return x.finish(ctx, res)
 }
 
 // work does the steps within the limits, and returns what ended them.
@@ -86,7 +91,6 @@ func (x *execution) work(ctx context.Context) error {
 	work, limits := arm(ctx, x.spec, x.rec.Started)
 	x.limits = limits
 	defer limits.disarm()
-	defer x.closeServices()
 	stopInputs := x.takeInputs(ctx)
 	defer stopInputs()
 	err := x.steps(work)
@@ -121,8 +125,9 @@ func (x *execution) decide(ctx context.Context, res task.Result) error {
 func (x *execution) abandon() error {
 	x.runner.setClient(x.spec.Run, nil)
 	if x.client != nil {
-		_ = x.client.Close() // the sandbox notices
+		_ = x.client.Close() // the sandbox notices, and holds what its agent asks for from now on
 	}
+	x.closeServices()
 	return errors.Join(ErrAbandoned, x.story.log.Sync())
 }
 
@@ -163,6 +168,7 @@ func (x *execution) steps(ctx context.Context) error {
 	if err := x.startAgent(ctx); err != nil {
 		return err
 	}
+	x.started.Store(true)
 	unpublish, err := x.publish(ctx)
 	if err != nil {
 		return err
@@ -287,58 +293,6 @@ func (x *execution) connect(ctx context.Context) error {
 	x.client = c
 	x.runner.setClient(x.spec.Run, c)
 	return nil
-}
-
-// startAgent begins the session, unless an earlier host did, and waits until it is
-// there.
-func (x *execution) startAgent(ctx context.Context) error {
-	begun, err := x.s().SessionBegun(ctx, x.client)
-	if err != nil {
-		return err
-	}
-	if begun {
-		return x.explainStart(x.s().AwaitAgent(ctx, x.client))
-	}
-	if err := x.installSkills(ctx); err != nil {
-		return err
-	}
-	servers, err := x.mcpServers(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = do(ctx, x, step{"agent", "Starting agent", "Started agent"},
-		steps.AgentIn{Spec: x.spec, MCP: servers}, func(ctx context.Context, in steps.AgentIn) (steps.AgentOut, error) {
-			return x.s().StartAgent(ctx, x.client, in)
-		})
-	return x.explainStart(err)
-}
-
-// startLines is how much of the agent server's log is shown when its session fails.
-const startLines = 5
-
-// explainStart shows the end of the agent server's own log beside the error of a session
-// that did not start.
-func (x *execution) explainStart(err error) error {
-	var start *agent.StartError
-	if !errors.As(err, &start) {
-		return err
-	}
-	for _, line := range start.LogTail[max(0, len(start.LogTail)-startLines):] {
-		x.story.notice("error", "agent server: "+line)
-	}
-	return err
-}
-
-// installSkills copies the skills to where agents look for them.
-func (x *execution) installSkills(ctx context.Context) error {
-	if x.spec.Skills == "" {
-		return nil
-	}
-	_, err := do(ctx, x, step{"skills", "Installing skills", "Installed skills"},
-		steps.SkillsIn{Hash: x.spec.Skills}, func(ctx context.Context, in steps.SkillsIn) (steps.SkillsOut, error) {
-			return x.s().Skills(ctx, x.client, in)
-		})
-	return err
 }
 
 func (x *execution) s() *steps.Steps { return x.runner.c.Steps }

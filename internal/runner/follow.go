@@ -88,9 +88,6 @@ func (f *follower) follow(work context.Context) error {
 	wg.Go(func() { f.watchSandbox(ctx, cancel) })
 	wg.Go(func() { f.stopWhenCancelled(ctx, work, cancel) })
 	if f.x.spec.Agent.Drives() {
-		if err := f.x.turns.replay(ctx); err != nil {
-			return err
-		}
 		wg.Go(func() { f.x.turns.mind(ctx) })
 	}
 	err := f.frames(ctx)
@@ -189,6 +186,7 @@ func (f *follower) stopWhenCancelled(ctx, work context.Context, cancel context.C
 		return
 	}
 	defer cancel(context.Cause(work))
+	f.x.turns.leave()
 	bounded, done := context.WithTimeout(ctx, stopBound)
 	defer done()
 	client, err := f.x.runner.Client(f.x.spec.Run)

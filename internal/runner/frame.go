@@ -102,12 +102,10 @@ func (f *follower) event(fr wire.Frame) {
 	if strings.HasPrefix(fr.Method, "session/") {
 		f.x.limits.active()
 	}
-	ev := task.Event{
+	f.x.story.emit(task.Event{
 		At: fr.At, Kind: task.KindOf(fr.Method), Method: fr.Method, EventID: fr.Seq,
 		Params: f.x.story.mask().MaskJSON(fr.Data),
-	}
-	f.x.story.emit(ev)
-	f.x.turns.event(ev)
+	})
 }
 
 // done takes the agent's own end, with what the masks still held back.

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/journal"
+	"github.com/Insights/insightscli/internal/reply"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -27,6 +27,7 @@ func (x *execution) takeInputs(parent context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	var wg sync.WaitGroup
 	waiting := make(chan struct{}, 1)
+	x.turns.said(x.inbox != nil)
 	wg.Go(func() { x.listen(ctx, parent, waiting) })
 	wg.Go(func() {
 		for {
@@ -48,7 +49,6 @@ func (x *execution) takeInputs(parent context.Context) (stop func()) {
 // waiting that there is something to deliver.
 func (x *execution) listen(ctx, parent context.Context, waiting chan<- struct{}) {
 	ended, inbox := parent.Done(), x.inbox
-	x.turns.said(inbox != nil)
 	t := time.NewTicker(inputPoll)
 	defer t.Stop()
 	for {
@@ -100,8 +100,10 @@ func (x *execution) lookForInputs(ctx context.Context, waiting chan<- struct{}) 
 		x.limits.cancel(errCanceled)
 		return
 	}
-	if i := slices.IndexFunc(queued, func(q journal.QueuedInput) bool { return q.Kind == task.InputEnd }); i >= 0 {
-		x.turns.end(endState(queued[i].Value), queued[i].Text, true)
+	for _, q := range queued {
+		if q.Kind == task.InputEnd && x.spec.Agent.Drives() {
+			x.turns.end(endState(q.Value), q.Text, q.Name != task.EndAfterTurn)
+		}
 	}
 	select {
 	case waiting <- struct{}{}:
@@ -110,27 +112,53 @@ func (x *execution) lookForInputs(ctx context.Context, waiting chan<- struct{}) 
 }
 
 // deliverInputs delivers the journalled inputs, in order. One that cannot be
-// delivered yet stays, and those after it wait.
+// delivered yet stays, and those after it wait: nothing goes before the run's own prompt.
 func (x *execution) deliverInputs(ctx context.Context) {
 	queued, err := x.runner.c.Store.Inputs(ctx, x.spec.Run)
-	if err != nil {
+	if err != nil || !x.started.Load() {
 		return
 	}
+	ending := false
 	for _, q := range queued {
 		client, err := x.runner.Client(x.spec.Run)
-		if err != nil || q.Kind == task.InputCancel || q.Kind == task.InputEnd {
-			return // no link yet, or no more need
+		switch {
+		case err != nil, q.Kind == task.InputCancel, q.Kind == task.InputEnd && q.Name != task.EndAfterTurn:
+			return // no link, or no more need
+		case q.Kind == task.InputEnd:
+			ending = true
+			continue
+		case ending && q.Kind == task.InputMessage:
+			continue // there is no further turn
 		}
-		switch err := x.deliver(ctx, client, q.Input); {
-		case err == nil:
-			x.limits.active() // somebody is there
-		case ctx.Err() != nil, errors.Is(err, agent.ErrLost):
-			return // sent again over the next link, under the same id
-		default:
-			x.refused(q.Input, err)
+		if !x.deliverOne(ctx, client, q) {
+			return
 		}
-		if err := x.runner.c.Store.TakeInput(context.WithoutCancel(ctx), x.spec.Run, q.N); err != nil {
-			return // sent again; the agent server knows its id
+	}
+}
+
+// deliverOne delivers one input, and reports whether it is done with it.
+func (x *execution) deliverOne(ctx context.Context, c *agent.Client, q journal.QueuedInput) bool {
+	switch err := x.deliver(ctx, c, q.Input); {
+	case err == nil:
+		x.limits.active() // somebody is there
+	case ctx.Err() != nil, errors.Is(err, agent.ErrLost):
+		return false // sent again over the next link, under the same id
+	default:
+		x.refused(q.Input, err)
+	}
+	// If this fails it is sent again; the agent server knows its id.
+	return x.runner.c.Store.TakeInput(context.WithoutCancel(ctx), x.spec.Run, q.N) == nil
+}
+
+// tellUnheard tells of messages that came too late for a turn.
+func (x *execution) tellUnheard(ctx context.Context) {
+	queued, err := x.runner.c.Store.Inputs(context.WithoutCancel(ctx), x.spec.Run)
+	if err != nil {
+		return // nothing depends on it
+	}
+	for _, q := range queued {
+		if (q.Kind == task.InputMessage || q.Kind == task.InputSteer) && !reply.IsRetry(q.ID) {
+			x.refused(q.Input, errors.New("the run is over"))
 		}
 	}
 }
@@ -150,9 +178,6 @@ func (x *execution) refused(in task.Input, err error) {
 		n.MessageID = in.ID
 	}
 	x.story.tell(task.KindNotice, n)
-	if params, err := json.Marshal(n); err == nil {
-		x.turns.event(task.Event{Kind: task.KindNotice, Params: params})
-	}
 }
 
 func (x *execution) deliver(ctx context.Context, c *agent.Client, in task.Input) error {

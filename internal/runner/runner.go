@@ -168,6 +168,13 @@ func (r *Runner) newExecution(ctx context.Context, rec journal.Record, log *jour
 		story: newStory(rec.Spec.Run, log, screen, newMasker(values)),
 	}
 	x.turns = newTurns(x)
+	if !x.spec.Agent.Drives() {
+		return x, nil
+	}
+	if err := x.turns.replay(ctx); err != nil {
+		return nil, err
+	}
+	x.story.seen = x.turns.event
 	return x, nil
 }
 

@@ -49,11 +49,6 @@ func (r *reporter) Ask(ctx context.Context, p task.Permission) (string, error) {
 	r.mu.Lock()
 	r.asked[p.RequestID] = q
 	r.mu.Unlock()
-	defer func() {
-		r.mu.Lock()
-		delete(r.asked, p.RequestID)
-		r.mu.Unlock()
-	}()
 	r.Tell(task.KindPermission, p)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -63,10 +58,29 @@ func (r *reporter) Ask(ctx context.Context, p task.Permission) (string, error) {
 		by = "user"
 	case <-timer.C:
 	case <-ctx.Done():
+		option, by = "", byNobody
+	}
+	r.mu.Lock()
+	delete(r.asked, p.RequestID)
+	r.mu.Unlock()
+	select {
+	case option = <-q.answer: // at the last moment: whoever gave it was told so
+		by = "user"
+	default:
+	}
+	r.permitted(p.RequestID, option, by)
+	if by == byNobody {
 		return "", context.Cause(ctx)
 	}
-	r.x.story.method(wire.EventPermitted, map[string]string{"requestId": p.RequestID, "optionId": option, "by": by})
 	return option, nil
+}
+
+// byNobody says that a question has ended without an answer.
+const byNobody = "cancelled"
+
+// permitted tells how a question of the host's own has ended.
+func (r *reporter) permitted(request, option, by string) {
+	r.x.story.method(wire.EventPermitted, map[string]string{"requestId": request, "optionId": option, "by": by})
 }
 
 // answer takes the answer to a question of the host's own; mine is false for those of
@@ -88,8 +102,19 @@ func (r *reporter) answer(in task.Input) (mine bool, err error) {
 	return true, nil
 }
 
-// End implements steps.Reporter.
-func (r *reporter) End(state task.State, message string) { r.x.turns.end(state, message, false) }
+// endByAgent is the id of the input by which an agent ends its run.
+const endByAgent = "finish-by-agent"
+
+// End implements steps.Reporter. It is an input like those of people, so that the runner
+// that comes after a crash knows of it.
+func (r *reporter) End(ctx context.Context, state task.State, message string) error {
+	in := task.Input{ID: endByAgent, Kind: task.InputEnd, Name: task.EndAfterTurn, Value: string(state), Text: message}
+	if _, err := r.x.runner.c.Store.AddInput(ctx, r.x.spec.Run, in); err != nil {
+		return err
+	}
+	r.x.turns.end(state, message, false)
+	return nil
+}
 
 // ReadFile implements steps.Reporter.
 func (r *reporter) ReadFile(ctx context.Context, name string, w io.Writer) error {
@@ -107,10 +132,9 @@ func (r *reporter) ReadFile(ctx context.Context, name string, w io.Writer) error
 	go func() { done <- c.ArchiveOut(ctx, name, pw); _ = pw.Close() }()
 	err = firstFile(pr, name, w)
 	_ = pr.CloseWithError(errors.New("read enough")) // never fails
-	if archived := <-done; err == nil && archived != nil && !errors.Is(archived, io.ErrClosedPipe) {
-		return nil // the file was whole, what came after it is of no interest
-	} else if archived != nil && errors.Is(err, io.EOF) {
-		return archived
+	cancel()
+	if archived := <-done; archived != nil && errors.Is(err, io.EOF) {
+		return archived // there was no archive at all
 	}
 	return err
 }
@@ -136,26 +160,37 @@ func (x *execution) openServices(ctx context.Context) error {
 		return nil
 	}
 	x.reporter = &reporter{x: x, asked: map[string]question{}}
+	for _, id := range x.turns.unanswered() {
+		x.reporter.permitted(id, "", byNobody)
+	}
 	s, err := x.s().Services(context.WithoutCancel(ctx), x.spec, x.reporter)
 	if err != nil {
 		return err
 	}
 	x.services = s
-	if s.MCP == nil {
-		return nil
+	if s.MCP != nil {
+		x.mcp = connect(ctx, s.MCP)
 	}
-	x.mcp = make(chan connected, 1)
-	go func() {
-		servers, err := s.MCP(ctx)
-		x.mcp <- connected{servers, err}
-	}()
 	return nil
 }
 
-// connected is what came of connecting to the MCP servers.
-type connected struct {
+// connecting is the way to the MCP servers while it is being made.
+type connecting struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when what follows is set
+
 	servers []wire.MCPServer
 	err     error
+}
+
+func connect(ctx context.Context, to func(context.Context) ([]wire.MCPServer, error)) *connecting {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &connecting{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.servers, c.err = to(ctx)
+	}()
+	return c
 }
 
 // mcpServers waits for the MCP servers.
@@ -164,16 +199,20 @@ func (x *execution) mcpServers(ctx context.Context) ([]wire.MCPServer, error) {
 		return nil, nil
 	}
 	select {
-	case c := <-x.mcp:
-		x.mcp <- c // for whoever asks again
-		return c.servers, c.err
+	case <-x.mcp.done:
+		return x.mcp.servers, x.mcp.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// closeServices ends the services, after the link.
+// closeServices ends the services, after the link: what the agent of a run that is let go
+// of still asks for waits for the next host.
 func (x *execution) closeServices() {
+	if x.mcp != nil {
+		x.mcp.cancel()
+		<-x.mcp.done
+	}
 	if x.services.Close != nil {
 		x.services.Close()
 		x.services.Close = nil

@@ -17,11 +17,13 @@ type story struct {
 	run    task.ID
 	log    *journal.Log
 	screen task.Sink
+	seen   func(task.Event) // is shown every event, under the lock; nil: nobody
 
 	mu     sync.Mutex // guards what follows, and the order of events
 	masker *secret.Masker
 	seq    uint64
 	buf    []byte
+	over   bool          // the finished event is written, and nothing comes after it
 	failed error         // the first error of the journal
 	broken chan struct{} // closed when failed is set
 }
@@ -101,8 +103,12 @@ func (s *story) exitCode(code int, ev task.Event) {
 	s.emit(ev)
 }
 
-// emitLocked writes one event. What the journal did not take is shown to nobody.
+// emitLocked writes one event. What the journal did not take is shown to nobody, nor
+// what somebody has to say after the end.
 func (s *story) emitLocked(ev task.Event) {
+	if s.over {
+		return
+	}
 	ev.Run, ev.Seq = s.run, s.seq+1
 	if ev.At.IsZero() {
 		ev.At = time.Now()
@@ -110,6 +116,10 @@ func (s *story) emitLocked(ev task.Event) {
 	err := s.log.Append(ev)
 	if err == nil {
 		s.seq++
+		s.over = ev.Kind == task.KindFinished
+		if s.seen != nil {
+			s.seen(ev)
+		}
 		if ev.Kind != task.KindOutput {
 			// Readers of the log see rare events at once; output is flushed in batches.
 			err = s.log.Flush()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +33,10 @@ type turns struct {
 	over    map[string]bool            // ids of the messages whose turns have ended, or that were refused
 	schemas map[string]json.RawMessage // of the replies to messages, by their ids
 	last    *task.Turn
-	final   *final // how the run is to end, once somebody has said it
-	talking bool   // somebody may still say something: the inbox is open
+	final   *final   // how the run is to end, once somebody has said it
+	talking bool     // somebody may still say something: the inbox is open
+	leaving bool     // the work is cancelled: nothing more is begun
+	asked   []string // ids of the host's own questions that nobody has answered
 	wake    chan struct{}
 }
 
@@ -57,29 +60,62 @@ func (t *turns) event(ev task.Event) {
 	t.tracker.Event(ev)
 	switch {
 	case ev.Method == wire.EventTurnComplete:
-		var c wire.TurnComplete
-		if json.Unmarshal(ev.Params, &c) == nil {
+		if c, ok := read[wire.TurnComplete](ev); ok {
 			t.over[c.MessageID] = true
 		}
 	case ev.Method == wire.EventUserMessage:
-		var m wire.UserMessage
-		if json.Unmarshal(ev.Params, &m) == nil && m.Steer {
+		if m, ok := read[wire.UserMessage](ev); ok && m.Steer {
 			t.over[m.MessageID] = true // it went into a turn that is another's
 		}
 	case ev.Kind == task.KindNotice:
-		var n task.Notice
-		if json.Unmarshal(ev.Params, &n) == nil && n.MessageID != "" {
+		if n, ok := read[task.Notice](ev); ok && n.MessageID != "" {
 			t.over[n.MessageID] = true // refused
 		}
 	case ev.Kind == task.KindTurn:
-		var turn task.Turn
-		if json.Unmarshal(ev.Params, &turn) == nil {
-			t.last = &turn
+		if turn, ok := read[task.Turn](ev); ok {
+			t.told(turn)
 		}
+	case ev.EventID == 0:
+		t.question(ev)
+		return
 	default:
 		return
 	}
 	t.poke()
+}
+
+// read reads the payload of an event.
+func read[T any](ev task.Event) (v T, ok bool) {
+	return v, json.Unmarshal(ev.Params, &v) == nil
+}
+
+// told takes what came of a turn. One that failed ends the run; an interrupt ends the
+// turn only. t.mu is held.
+func (t *turns) told(turn task.Turn) {
+	t.last = &turn
+	if !turn.OK && turn.Category != task.TurnCancelled && t.final == nil {
+		t.final = &final{state: task.StateFailed, message: turn.Error, now: true}
+	}
+}
+
+// question keeps account of what the host itself has asked people. t.mu is held.
+func (t *turns) question(ev task.Event) {
+	switch {
+	case ev.Method == wire.EventPermitted:
+		answered, _ := read[struct{ RequestID string }](ev)
+		t.asked = slices.DeleteFunc(t.asked, func(id string) bool { return id == answered.RequestID })
+	case ev.Kind == task.KindPermission:
+		if p, ok := read[task.Permission](ev); ok {
+			t.asked = append(t.asked, p.RequestID)
+		}
+	}
+}
+
+// unanswered are the questions that another host has asked, which died with it.
+func (t *turns) unanswered() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.asked)
 }
 
 func (t *turns) poke() {
@@ -89,13 +125,23 @@ func (t *turns) poke() {
 	}
 }
 
-// end ends the run in order. The first end stands.
+// end ends the run in order. The first end stands, and a later one may hurry it.
 func (t *turns) end(state task.State, message string, now bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.final == nil {
-		t.final = &final{state: state, message: message, now: now}
+		t.final = &final{state: state, message: message}
 	}
+	t.final.now = t.final.now || now
+	t.poke()
+}
+
+// leave notes that the work is cancelled: when the turn that is going on has ended, so
+// does the agent.
+func (t *turns) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leaving = true
 	t.poke()
 }
 
@@ -118,7 +164,7 @@ func (t *turns) saying(in task.Input) {
 
 // replay reads what happened before this runner took the run over.
 func (t *turns) replay(ctx context.Context) error {
-	said, err := t.x.runner.c.Store.Messages(context.WithoutCancel(ctx), t.x.spec.Run)
+	said, err := t.x.runner.c.Store.Messages(ctx, t.x.spec.Run)
 	if err != nil {
 		return err
 	}
@@ -128,10 +174,14 @@ func (t *turns) replay(ctx context.Context) error {
 	if seq, _ := t.x.story.log.Last(); seq == 0 {
 		return nil
 	}
-	return t.x.runner.c.Store.ReadLog(context.WithoutCancel(ctx), t.x.rec, 0, func(_ []byte, ev task.Event) error {
+	err = t.x.runner.c.Store.ReadLog(ctx, t.x.rec, 0, func(_ []byte, ev task.Event) error {
 		t.event(ev)
 		return nil
 	})
+	if errs.KindOf(err) == errs.Incomplete {
+		return nil // lines are damaged: what can be known of them is known
+	}
+	return err
 }
 
 // mind judges turns as they end, until ctx does.
@@ -157,39 +207,36 @@ func (t *turns) mind(ctx context.Context) {
 func (t *turns) judge(ctx context.Context, again bool) {
 	t.judging.Lock()
 	defer t.judging.Unlock()
-	t.mu.Lock()
-	pending := t.tracker.Pending()
-	t.mu.Unlock()
-	for _, ended := range pending {
-		turn := ended.Turn
+	for _, ended := range t.pending() {
 		switch {
-		case turn == nil && again:
+		case ended.Turn != nil:
+			t.x.story.tell(task.KindTurn, *ended.Turn)
+		case again && t.mayAsk(ended.RetryID):
 			in := task.Input{ID: ended.RetryID, Kind: task.InputMessage, Text: ended.Retry, Schema: ended.Schema}
 			if _, err := t.x.runner.c.Store.AddInput(ctx, t.x.spec.Run, in); err != nil && ctx.Err() == nil {
 				t.x.story.notice("error", "the agent was not asked again: "+err.Error())
 			}
-			continue
-		case turn == nil:
-			turn = &task.Turn{
+		default:
+			t.x.story.tell(task.KindTurn, task.Turn{
 				Number: ended.Number, MessageID: ended.MessageID, Attempts: ended.Past.Replies,
-				Category: task.TurnError, Error: "the agent ended before it could be asked again for a reply that can be used",
-			}
+				Category: task.TurnError, Error: "the agent could not be asked again for a reply that can be used",
+			})
 		}
-		t.tell(*turn)
 	}
 }
 
-// tell records what came of a turn. One that failed ends the run.
-func (t *turns) tell(turn task.Turn) {
-	t.x.story.tell(task.KindTurn, turn)
-	params, err := json.Marshal(turn)
-	if err != nil {
-		return // its value was JSON when it was read
-	}
-	t.event(task.Event{Kind: task.KindTurn, Params: params})
-	if !turn.OK && turn.Category != task.TurnCancelled { // an interrupt ends the turn only
-		t.end(task.StateFailed, turn.Error, true)
-	}
+func (t *turns) pending() []*reply.Ended {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tracker.Pending()
+}
+
+// mayAsk reports whether a reply may be asked for again: not when the run is being ended,
+// and not with words that were refused.
+func (t *turns) mayAsk(retry string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.leaving && !t.over[retry]
 }
 
 // schema is what the reply to a message must look like; nil: anything will do. What the
@@ -211,27 +258,36 @@ func (t *turns) schema(message string) *reply.Schema {
 
 // done reports whether there is nothing more for the agent to do.
 func (t *turns) done(ctx context.Context) bool {
-	waiting, err := t.waiting(ctx)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case t.final != nil && t.final.now:
-		return true
-	case err != nil, len(t.tracker.Pending()) > 0, t.turnGoesOn():
-		return false
-	case t.final != nil:
-		return true
+	if done, sure := t.decided(); sure {
+		return done
 	}
-	spec := t.x.spec
-	stays := spec.Session || t.talking || spec.Mode == task.ModeInteractive && spec.Detached
-	return !stays && !waiting
+	if waiting, err := t.waiting(ctx); waiting || err != nil {
+		return false
+	}
+	done, sure := t.decided() // a message may have had its turn meanwhile
+	return done || !sure
 }
 
-// turnGoesOn reports whether the agent is at work, or about to be with the run's own
-// prompt. t.mu is held.
-func (t *turns) turnGoesOn() bool {
-	n, _ := t.tracker.Current()
-	return n > 0 || !t.over[""]
+// decided is what there is to say about that without a look at the messages. It is not
+// sure where these decide.
+func (t *turns) decided() (done, sure bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	current, _ := t.tracker.Current()
+	spec := t.x.spec
+	switch {
+	case t.final != nil && t.final.now:
+		return true, true
+	case t.leaving:
+		return current == 0, true
+	case current > 0, !t.over[""], len(t.tracker.Pending()) > 0: // at work, or about to be
+		return false, true
+	case t.final != nil:
+		return true, true
+	case spec.Session, t.talking, spec.Mode == task.ModeInteractive && spec.Detached: // it stays
+		return false, true
+	}
+	return false, false
 }
 
 // waiting reports whether a message has not had its turn yet.

@@ -275,7 +275,9 @@ func TestTheAgentEndsItsRun(t *testing.T) {
 	for _, state := range []task.State{task.StateCompleted, task.StateFailed} {
 		var reporter steps.Reporter
 		r := talkative(t, func(int, string) (string, wire.Outcome) {
-			reporter.End(state, "as far as I came")
+			if err := reporter.End(t.Context(), state, "as far as I came"); err != nil {
+				t.Error(err)
+			}
 			return "bye", wire.Outcome{}
 		})
 		r.runner = r.newRunnerWith("me", func(s *steps.Steps) {

@@ -12,9 +12,12 @@ const (
 	InputInterrupt  InputKind = "interrupt"  // end the turn, not the run
 	InputPermission InputKind = "permission" // the answer to a permission request
 	InputOption     InputKind = "option"     // set a session option
-	InputEnd        InputKind = "end"        // end a session in order: Value is the state, Text the error
+	InputEnd        InputKind = "end"        // end an agent's run in order: Value is the state, Text the error
 	InputCancel     InputKind = "cancel"     // end the run
 )
+
+// EndAfterTurn is the Name of an [InputEnd] that waits for the turn that is going on.
+const EndAfterTurn = "after_turn"
 
 // Input is one thing said to a live run. It is journalled before it is acted on.
 type Input struct {

@@ -18,8 +18,8 @@ type Reporter interface {
 	// that nobody watches it is p.Default, at once.
 	Ask(ctx context.Context, p task.Permission) (string, error)
 	// End ends the run in order once the turn that is going on is over. An empty
-	// message is none.
-	End(state task.State, message string)
+	// message is none. What was told once outlives this process.
+	End(ctx context.Context, state task.State, message string) error
 	// ReadFile copies a file of the sandbox to w, read as the agent. A relative path is
 	// one of the agent's working directory.
 	ReadFile(ctx context.Context, path string, w io.Writer) error

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"sync"
 
 	"github.com/Insights/insightscli/internal/agent"
 )
@@ -22,9 +23,11 @@ type SkillsOut struct{}
 func (s *Steps) Skills(ctx context.Context, c *agent.Client, in SkillsIn) (SkillsOut, error) {
 	for _, dir := range []string{".agents/skills", ".claude/skills"} {
 		r, w := io.Pipe()
-		go func() { _ = w.CloseWithError(s.SkillsTar(in.Hash, w)) }()
+		var writing sync.WaitGroup
+		writing.Go(func() { _ = w.CloseWithError(s.SkillsTar(in.Hash, w)) })
 		err := c.ArchiveIn(ctx, path.Join(AgentHome, dir), r)
 		_ = r.Close() // ends the writer if it was not read to its end
+		writing.Wait()
 		if err != nil {
 			return SkillsOut{}, fmt.Errorf("install skills in ~/%s: %w", dir, err)
 		}
