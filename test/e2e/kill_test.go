@@ -5,6 +5,7 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/Insights/insightscli/internal/task"
 	"github.com/Insights/insightscli/test/fakemodel"
@@ -28,7 +29,7 @@ func TestKilledWithinATurn(t *testing.T) {
 		w.watch(id, told(task.KindAgent, `"tool_call"`, "go-on"))
 		w.killRunner()
 		w.must("ps")
-		w.must("exec", id, "--", "touch", "/tmp/go-on")
+		w.letGoOn(id)
 		r := w.ended(id)
 		if r.code != 0 || r.result.Turn == nil || r.result.Turn.Text != "it is done" {
 			w.t.Fatalf("result %+v\n%s\n%s", r.result, r.stderr, w.story(r.events))
@@ -46,4 +47,19 @@ func TestKilledWithinATurn(t *testing.T) {
 			w.t.Errorf("%d ends", finished)
 		}
 	})
+}
+
+// letGoOn makes the file that a command of the script waits for, as soon as somebody
+// carries the run out again.
+func (w *world) letGoOn(id string) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); ; {
+		out := w.try("exec", id, "--", "touch", "/tmp/go-on")
+		if out.code == 0 {
+			return
+		}
+		if out.code != 5 || time.Now().After(end) {
+			w.t.Fatalf("exec: exit code %d\n%s", out.code, out.stderr)
+		}
+	}
 }
