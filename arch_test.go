@@ -24,7 +24,7 @@ var layers = map[string]int{
 
 	// ports and tools: what several edges speak
 	"internal/sandbox": 1, "internal/link": 1, "internal/secret/seal": 1, "internal/statedb/dberr": 1,
-	"internal/agentserver/proc": 1, "internal/reply": 1, "internal/agentcli": 1,
+	"internal/agentserver/proc": 1, "internal/reply": 1, "internal/agentcli": 1, "setup/dotenv": 1,
 
 	// edges: one thing each, over its own SDK
 	"internal/config": 2, "internal/statedb": 2, "internal/journal": 2, "internal/owner": 2, "internal/platform": 2,
