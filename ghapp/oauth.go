@@ -37,6 +37,9 @@ func VerifySecret(ctx context.Context, clientID string, clientSecret secret.Stri
 		return errs.New(op, errs.Unavailable, "check the connection to "+s.web, "ask GitHub about the client secret: %w", plain(err))
 	case said == "bad_verification_code":
 		return nil
+	case said == "Not Found":
+		return errs.New(op, errs.Auth, "create the app, or copy the client ID from its settings page",
+			"GitHub knows no app with the client ID %s", clientID)
 	case said == "incorrect_client_credentials":
 		return errs.New(op, errs.Auth, "generate a client secret on the settings page of the app with this client ID",
 			"GitHub says %s: the client secret does not belong to the client ID %s", said, clientID)
