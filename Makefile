@@ -28,7 +28,14 @@ quickstart: ## Build, then run one real task in a sandbox on this repository
 .PHONY: test
 test: ## Set up what the tests need and pass them
 	@$(MAKE) --no-print-directory bin/insightscli ARCHES=$(arch)
+	set -a; eval "$$(.ci/agents cached)"; set +a; \
 	CGO_ENABLED=$(if $(race),1,0) go test $(race) -shuffle=on -timeout 20m ./...
+
+.PHONY: e2e
+e2e: ## Drive the real agents, fetched once, against a model with a script
+	@$(MAKE) --no-print-directory bin/insightscli ARCHES=$(arch)
+	agents=$$(.ci/agents) && set -a && eval "$$agents" && set +a && \
+	go test -count=1 -parallel 2 -timeout 20m ./test/e2e
 
 .PHONY: build
 build: ## Build bin/insightscli with the agent server for both platforms inside
@@ -80,4 +87,4 @@ clean: ## Remove what was built
 
 .PHONY: help
 help: ## This list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
