@@ -17,7 +17,8 @@ func TestAnOutagePasses(t *testing.T) {
 	each(t, all, func(w *world) {
 		steps := []fakemodel.Step{
 			bash("echo before > before.txt"),
-			{Status: 500, Times: 1}, {Cut: true, Times: 1},
+			{Status: 500, Times: 1},
+			{Cut: true, Times: 1},
 			bash("echo after > after.txt"), say("recovered"),
 		}
 		if w.agent != acp { // which gives up at once

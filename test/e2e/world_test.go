@@ -123,7 +123,7 @@ func newWorld(t *testing.T, a agent, provider string) *world {
 // t.TempDir, because the agent's uid is shown parts of them.
 func (w *world) directories() {
 	w.t.Helper()
-	dir, err := os.MkdirTemp("", "insightscli-e2e-*") //nolint:usetesting // see above
+	dir, err := os.MkdirTemp("", "insightscli-e2e-*")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -362,8 +362,12 @@ func TestKeys(t *testing.T) {
 		api, key string
 		want     int
 	}{
-		{"anthropic", "sk-a", 200}, {"anthropic", "sk-o", 401}, {"anthropic", "", 401},
-		{"responses", "sk-o", 200}, {"chat", "sk-o", 200}, {"chat", "sk-a", 401},
+		{"anthropic", "sk-a", 200},
+		{"anthropic", "sk-o", 401},
+		{"anthropic", "", 401},
+		{"responses", "sk-o", 200},
+		{"chat", "sk-o", 200},
+		{"chat", "sk-a", 401},
 	} {
 		a := apis()[c.api]
 		if got, _, err := post(t, url+a.path, c.key, object{a.list: []object{a.user("x")}}); got != c.want || err != nil {
