@@ -31,6 +31,7 @@ var layers = map[string]int{
 	"internal/agent": 2, "internal/agentserver": 2, "internal/agentserver/embedded": 2, "internal/agentserver/jail": 2,
 	"internal/repo": 2, "internal/image": 2, "internal/skills": 2,
 	"internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2,
+	"setup": 2, "ghapp": 2,
 
 	// drivers
 	"internal/sandbox/docker": 3, "internal/sandbox/local": 3, "internal/sandbox/memory": 3,
@@ -40,7 +41,7 @@ var layers = map[string]int{
 	// engine: ports only, never a driver
 	"internal/runner/steps": 4, "internal/runner": 5,
 
-	"internal/background": 6, "internal/render": 6, "internal/session": 6,
+	"internal/background": 6, "internal/render": 6, "internal/session": 6, "internal/doctor": 6,
 	"internal/agentserver/serverctl": 7, "internal/cli": 8,
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
 

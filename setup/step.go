@@ -62,7 +62,7 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	Text    string  `json:"text"`
 	Hint    string  `json:"hint,omitempty"`
-	Diff    string  `json:"diff,omitempty"`
+	Diff    string  `json:"diff,omitempty"` // in a dry run
 	// Undone is set where something that background agents need is still missing.
 	Undone bool `json:"undone"`
 	// Err is why the step failed.
@@ -99,7 +99,7 @@ func Run(ctx context.Context, steps []Step, o Options) ([]Result, error) {
 
 func run(ctx context.Context, s Step, o Options) Result {
 	found, err := s.Check(ctx)
-	r := Result{Step: s.Name(), Text: found.Text, Hint: found.Hint, Diff: found.Diff}
+	r := Result{Step: s.Name(), Text: found.Text, Hint: found.Hint}
 	switch {
 	case err != nil:
 		return r.failed(err)
@@ -110,10 +110,11 @@ func run(ctx context.Context, s Step, o Options) Result {
 		r.Outcome = Skipped
 		return r
 	case found.State == Manual:
-		r.Outcome, r.Undone = Skipped, true
+		// A dry run leaves nothing undone: it was not to do anything.
+		r.Outcome, r.Undone = Skipped, !o.DryRun
 		return r
 	case o.DryRun:
-		r.Outcome = ToDo
+		r.Outcome, r.Diff = ToDo, found.Diff
 		return r
 	}
 	yes, err := confirmed(ctx, s.Name(), found, o)

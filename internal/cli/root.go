@@ -13,6 +13,7 @@ import (
 // The groups of commands in `insightscli --help`.
 const (
 	groupRuns   = "runs"
+	groupSetup  = "setup"
 	groupRunner = "runner"
 	groupOther  = "other"
 )
@@ -44,6 +45,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "show with an error which operations it went through")
 	root.AddGroup(
 		&cobra.Group{ID: groupRuns, Title: "Runs:"},
+		&cobra.Group{ID: groupSetup, Title: "Setting up a machine:"},
 		&cobra.Group{ID: groupRunner, Title: "Background runner:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
@@ -51,6 +53,8 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 	inGroup(root, groupRuns, newRunCmd(a, nil), newPsCmd(a, nil), newShowCmd(a, nil), newLogsCmd(a, nil),
 		newWaitCmd(a, nil), newSendCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil),
 		newDiffCmd(a, nil), newApplyCmd(a, nil), newPruneCmd(a, nil))
+	inGroup(root, groupSetup, newSetupBackgroundAgentsCmd(a, nil), newCreateGitHubAppCmd(a, nil),
+		newSetupTasksOAuthCmd(a, nil), newDoctorCmd(a, nil))
 	inGroup(root, groupRuns, newSessionCmd(a))
 	inGroup(root, groupRunner, newStartCmd(a, nil), newStopCmd(a, nil))
 	inGroup(root, groupOther, newImageCmd(a, nil), newSkillsCmd(a), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))

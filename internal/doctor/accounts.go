@@ -13,7 +13,7 @@ import (
 // accounts are the checks of keys.
 func (m *machine) accounts() []Check {
 	return []Check{
-		{Code: "jwt-key", Title: "The key of the agent server", Severity: Warning, Fix: setupStep("env"), Step: "env", Look: m.lookJWT},
+		{Code: "jwt-key", Title: "The key of the agent server", Severity: Warning, Fix: setupStep("env"), Look: m.lookJWT},
 		{Code: "model-key", Title: "The key of a model", Severity: Error, Fix: "set ANTHROPIC_API_KEY or OPENAI_API_KEY in " + m.EnvFile, Look: m.lookModel},
 		{Code: "github-app", Title: "The GitHub App", Severity: Warning, Fix: "insightscli create-github-app", Look: m.lookApp},
 		{Code: "github-client-id", Title: "The GitHub App's Client ID", Severity: Error,
@@ -27,7 +27,7 @@ func (m *machine) accounts() []Check {
 func (m *machine) lookJWT(context.Context) (Finding, error) {
 	v := m.Config.Account.JWTPrivateKey
 	if v.Empty() {
-		return problem("", "SANDBOX_JWT_PRIVATE_KEY is missing")
+		return Finding{State: Problem, Step: "env", Text: "SANDBOX_JWT_PRIVATE_KEY is missing"}, nil
 	}
 	if err := CheckKey(v); err != nil {
 		return Finding{State: Problem, Severity: Error, Text: "SANDBOX_JWT_PRIVATE_KEY: " + err.Error(),
@@ -97,8 +97,7 @@ func (m *machine) lookClientID(context.Context) (Finding, error) {
 // lookKey asks GitHub. Tokens of installations expire after an hour and are made
 // anew with this key, so a good key is all that is needed.
 func (m *machine) lookKey(ctx context.Context) (Finding, error) {
-	a := m.Config.Account
-	if a.GitHubClientID == "" || a.GitHubPrivateKey.Empty() {
+	if m.GitHub == nil {
 		return skipped("there is no GitHub App")
 	}
 	slug, _, err := m.github(ctx)
@@ -120,7 +119,7 @@ func (m *machine) lookPending(context.Context) (Finding, error) {
 const maxSkew = 45 * time.Second
 
 func (m *machine) lookClock(ctx context.Context) (Finding, error) {
-	if len(m.appMissing()) == 4 {
+	if m.GitHub == nil {
 		return skipped("there is nobody to compare it with")
 	}
 	_, behind, err := m.github(ctx)

@@ -42,6 +42,8 @@ type Finding struct {
 	Severity Severity
 	// Away is set where something that is needed is not reachable.
 	Away bool
+	// Step is the step of package setup that repairs this safely; "" has none.
+	Step string
 }
 
 // Check is one question to the machine.
@@ -50,9 +52,7 @@ type Check struct {
 	Title    string
 	Severity Severity
 	Fix      string
-	// Step is the step of package setup that repairs a problem safely; "" has none.
-	Step string
-	Look func(ctx context.Context) (Finding, error)
+	Look     func(ctx context.Context) (Finding, error)
 }
 
 // Report is one row of the answer.
@@ -63,8 +63,8 @@ type Report struct {
 	Title    string   `json:"title"`
 	Finding  string   `json:"finding"`
 	Fix      string   `json:"fix,omitempty"`
-	Fixable  bool     `json:"fixable,omitempty"`
 	Away     bool     `json:"unreachable,omitempty"`
+	Step     string   `json:"fixed_by,omitempty"` // the step of the set-up that --fix carries out
 }
 
 // Run looks at everything at the same time and returns the reports in the order of
@@ -117,13 +117,13 @@ func (c Check) report(f Finding, err error) Report {
 		f = Finding{State: Problem, Text: "no answer within " + Bound.String(), Away: true}
 	case err != nil:
 		away := errs.KindOf(err) == errs.Unavailable
-		f = Finding{State: Problem, Text: err.Error(), Fix: errs.HintOf(err), Severity: f.Severity, Away: away}
+		f = Finding{State: Problem, Text: err.Error(), Fix: errs.HintOf(err), Away: away, Step: f.Step}
 	}
 	r := Report{Code: c.Code, State: f.State, Title: c.Title, Finding: oneLine(f.Text)}
 	if f.State != Problem {
 		return r
 	}
-	r.Severity, r.Fix, r.Away, r.Fixable = f.Severity, oneLine(f.Fix), f.Away, c.Step != ""
+	r.Severity, r.Fix, r.Away, r.Step = f.Severity, oneLine(f.Fix), f.Away, f.Step
 	if r.Severity == "" {
 		r.Severity = c.Severity
 	}
@@ -135,35 +135,36 @@ func (c Check) report(f Finding, err error) Report {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Repair carries out the safe remedies of what Run found, one after the other, and
-// looks again. apply carries out a step of package setup.
-func Repair(ctx context.Context, checks []Check, reports []Report, apply func(ctx context.Context, step string) error) error {
-	applied := map[string]error{}
-	for i, c := range checks {
-		if c.Step == "" || reports[i].State != Problem {
+// Repair carries out the safe remedies of what Run found, one after the other, each
+// once; apply carries out a step of package setup. Settings may have changed then, so
+// that it takes new checks to see what it did: see [Compare].
+func Repair(ctx context.Context, reports []Report, apply func(ctx context.Context, step string) error) (failed map[string]error, err error) {
+	failed = map[string]error{}
+	for _, r := range reports {
+		if r.Step == "" {
 			continue
 		}
-		err, done := applied[c.Step]
-		if !done {
-			err = apply(ctx, c.Step)
-			applied[c.Step] = err
+		if _, done := failed[r.Step]; !done {
+			failed[r.Step] = apply(ctx, r.Step)
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return failed, context.Cause(ctx)
 		}
-		if err != nil {
-			reports[i].Finding += "; not repaired: " + oneLine(err.Error())
-			continue
-		}
-		bounded, cancel := context.WithTimeout(ctx, Bound)
-		again := c.report(c.Look(bounded))
-		cancel()
-		if again.State == OK {
-			again.State = Fixed
-		}
-		reports[i] = again
 	}
-	return nil
+	return failed, nil
+}
+
+// Compare marks, in what was found after a repair, what was a problem before, and
+// tells what failed.
+func Compare(before, after []Report, failed map[string]error) {
+	for i := range after {
+		switch err := failed[before[i].Step]; {
+		case before[i].State == Problem && after[i].State == OK:
+			after[i].State = Fixed
+		case after[i].State == Problem && err != nil:
+			after[i].Finding += "; not repaired: " + oneLine(err.Error())
+		}
+	}
 }
 
 // Verdict is nil if nothing keeps runs from working; else it is of kind Unavailable

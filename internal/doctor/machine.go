@@ -37,7 +37,7 @@ type Machine struct {
 	AgentServer func(ctx context.Context) error
 
 	// GitHub asks GitHub whether the key of the App is good, and how far the clock of
-	// this machine is behind GitHub's.
+	// this machine is ahead of GitHub's; nil where there is no App.
 	GitHub func(ctx context.Context) (slug string, behind time.Duration, err error)
 	// Pending is the file with an answer of GitHub that is not in .env yet, or "".
 	Pending string

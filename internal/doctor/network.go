@@ -15,7 +15,7 @@ import (
 func (m *machine) network() []Check {
 	return []Check{
 		{Code: "api-url", Title: "The Insights API", Severity: Warning, Fix: "remove SANDBOX_API_URL", Look: m.lookAPI},
-		{Code: "mcp-url", Title: "The MCP server", Severity: Warning, Fix: setupStep("env"), Step: "env", Look: m.lookMCP},
+		{Code: "mcp-url", Title: "The MCP server", Severity: Warning, Fix: setupStep("env"), Look: m.lookMCP},
 		{Code: "llm-url", Title: "The LLM gateway", Severity: Warning, Fix: "remove SANDBOX_LLM_GATEWAY_URL", Look: m.lookLLM},
 		{Code: "ports", Title: "Ports of our own", Severity: Warning, Fix: "stop that process, or leave --serve out", Look: m.lookPorts},
 		{Code: "tunnel", Title: "Public tunnels", Severity: Warning, Look: m.lookTunnel},
@@ -44,7 +44,7 @@ func (m *machine) lookMCP(ctx context.Context) (Finding, error) {
 	case address == "":
 		return skipped("SANDBOX_MCP_URL is not set")
 	case setup.CloudMCP(address):
-		return problem("", "SANDBOX_MCP_URL is the one of the cloud, which does not know this machine")
+		return Finding{State: Problem, Step: "env", Text: "SANDBOX_MCP_URL is the one of the cloud, which does not know this machine"}, nil
 	case answers(ctx, address):
 		return ok(address)
 	}

@@ -8,20 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/setup"
+	"github.com/Insights/insightscli/setup/dotenv"
 )
 
 // settings are the checks of what is written down.
 func (m *machine) settings() []Check {
 	return []Check{
 		{Code: "env-file", Title: "The .env file", Severity: Warning, Fix: setupStep("env"), Look: m.lookEnvFile},
-		{Code: "debug", Title: "DEBUG", Severity: Error, Fix: setupStep("env"), Step: "env", Look: m.lookDebug},
+		{Code: "debug", Title: "DEBUG", Severity: Error, Fix: setupStep("env"), Look: m.lookDebug},
 		{Code: "provider", Title: "The provider and DEBUG", Severity: Error,
 			Fix: "set DEBUG=1; for cloud mode use CLOUD_DEPLOYMENT=E2E", Look: m.lookProvider},
 		{Code: "repo-mounts", Title: "Mounted repositories", Severity: Error, Fix: "correct SANDBOX_REPO_MOUNT_MAP", Look: m.lookMounts},
-		{Code: "mcp-env", Title: "The MCP server's .env", Severity: Warning, Fix: setupStep("mcp-env"), Step: "mcp-env", Look: m.lookMCPEnv},
+		{Code: "mcp-env", Title: "The MCP server's .env", Severity: Warning, Fix: setupStep("mcp-env"), Look: m.lookMCPEnv},
 		{Code: "site-url", Title: "SITE_URL and the LLM gateway", Severity: Warning, Look: m.lookSiteURL},
 		{Code: "telemetry", Title: "Agent telemetry", Severity: Warning, Look: m.lookTelemetry},
 		{Code: "git-guard", Title: "git and its guard", Severity: Error, Look: m.lookGit},
@@ -32,7 +33,7 @@ func (m *machine) lookEnvFile(context.Context) (Finding, error) {
 	info, err := os.Stat(m.EnvFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return problem(setupStep("env"), "there is no", m.EnvFile)
+		return Finding{State: Problem, Text: "there is no " + m.EnvFile, Step: "env"}, nil
 	case err != nil:
 		return Finding{}, err
 	case info.IsDir():
@@ -48,7 +49,8 @@ func (m *machine) lookDebug(context.Context) (Finding, error) {
 	case !m.Config.Debug && !m.Config.Test && m.Config.CloudDeployment == "":
 		return problem("set DEBUG=1 there", "DEBUG is off ("+at+"), which marks a production machine")
 	case at == "default" && m.Config.Provider != "":
-		return Finding{State: Problem, Severity: Warning, Text: "DEBUG is not set; here it counts as 1, other tools want it"}, nil
+		return Finding{State: Problem, Severity: Warning, Step: "env",
+			Text: "DEBUG is not set; here it counts as 1, other tools want it"}, nil
 	case at == "default":
 		return ok("not set, which counts as 1")
 	}
@@ -82,27 +84,22 @@ func (m *machine) lookMounts(context.Context) (Finding, error) {
 	return ok(fmt.Sprintf("%d mapped", len(m.Config.RepoMounts)))
 }
 
-// mcpNames are the variables that the MCP server does not work without.
-func mcpNames() []string {
-	return []string{"INSIGHTS_API_BASE_URL", "INSIGHTS_UI_APPS_TOKEN", "INSIGHTS_ANALYTICS_API_KEY"}
-}
-
 func (m *machine) lookMCPEnv(context.Context) (Finding, error) {
 	dir := filepath.Join(m.Project, "services", "mcp")
 	if _, err := os.Stat(dir); err != nil {
 		return skipped("there is no services/mcp here")
 	}
 	path := filepath.Join(dir, ".env")
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return problem("", "there is no", path)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return Finding{State: Problem, Text: "there is no " + path, Step: "mcp-env"}, nil
 	}
+	f, err := dotenv.Read(path)
 	if err != nil {
 		return Finding{}, err
 	}
-	for _, name := range mcpNames() {
-		if !strings.Contains("\n"+string(text), "\n"+name+"=") && !strings.Contains(string(text), "export "+name+"=") {
-			return Finding{State: Problem, Text: path + " lacks " + name, Fix: "copy it from " + path + ".example"}, nil
+	for _, name := range setup.MCPNames() {
+		if _, there := f.Get(name); !there {
+			return Finding{State: Problem, Text: path + " lacks " + name, Step: "mcp-env"}, nil
 		}
 	}
 	return ok(path)

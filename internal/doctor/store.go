@@ -17,7 +17,7 @@ func (m *machine) store() []Check {
 				}
 				return ok(m.State)
 			}},
-		{Code: "tasks-flag", Title: "The tasks flag", Severity: Error, Fix: setupStep("tasks-flag"), Step: "tasks-flag", Look: m.lookFlag},
+		{Code: "tasks-flag", Title: "The tasks flag", Severity: Error, Fix: setupStep("tasks-flag"), Look: m.lookFlag},
 		m.appCheck("array-app", "Array", Error),
 		m.appCheck("insights-ai-app", "Insights AI", Error),
 		{Code: "runner", Title: "The background runner", Severity: Error, Fix: "insightscli stop; insightscli start -d",
@@ -39,16 +39,16 @@ func (m *machine) lookFlag(ctx context.Context) (Finding, error) {
 	case len(off) == 0:
 		return ok("on for every team")
 	}
-	return problem("", "off for team", strings.Trim(strings.ReplaceAll(fmt.Sprint(off), " ", ", "), "[]"))
+	return Finding{State: Problem, Step: "tasks-flag", Text: "off for team " + strings.Trim(strings.ReplaceAll(fmt.Sprint(off), " ", ", "), "[]")}, nil
 }
 
 func (m *machine) appCheck(code, label string, s Severity) Check {
 	return Check{
 		Code: code, Title: "The " + label + " OAuth application", Severity: s,
-		Fix: "insightscli setup-tasks-oauth", Step: "oauth-apps",
+		Fix: "insightscli setup-tasks-oauth",
 		Look: func(ctx context.Context) (Finding, error) {
 			if err := m.App(ctx, label); err != nil {
-				return Finding{}, err
+				return Finding{Step: "oauth-apps"}, err
 			}
 			return ok("there")
 		},

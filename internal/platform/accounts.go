@@ -36,6 +36,24 @@ func (a *Accounts) Team(ctx context.Context, id int64) (Team, error) {
 	return t, found(err, "team", id)
 }
 
+// Teams returns all teams, the oldest first.
+func (a *Accounts) Teams(ctx context.Context) ([]Team, error) {
+	rows, err := a.db.QueryContext(ctx, `SELECT id, name FROM teams ORDER BY id`)
+	if err != nil {
+		return nil, dberr.Wrap("platform.Teams", "list teams", err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has what went wrong
+	var all []Team
+	for rows.Next() {
+		var t Team
+		if err := rows.Scan(&t.ID, &t.Name); err != nil {
+			return nil, dberr.Wrap("platform.Teams", "list teams", err)
+		}
+		all = append(all, t)
+	}
+	return all, dberr.Wrap("platform.Teams", "list teams", rows.Err())
+}
+
 // AddTeam makes a team.
 func (a *Accounts) AddTeam(ctx context.Context, name string) (Team, error) {
 	id, err := a.insert(ctx, `INSERT INTO teams (name, created) VALUES (?, ?)`, name, time.Now().UnixNano())
