@@ -83,6 +83,8 @@ func TestMCP(t *testing.T) {
 			tool("mcp__sandbox__report_progress", `{"message":"half of it"}`),
 			tool("mcp__far__shout", `{"words":"over there"}`),
 			tool("mcp__near__shout", `{"words":"over here"}`),
+			bash("echo an artifact > note.txt"),
+			tool("mcp__sandbox__upload_artifact", `{"name":"note.txt","path":"`+w.path("note.txt")+`"}`),
 			say("called"),
 		}, "--require-mcp", "far,near")
 		for _, want := range []string{"OVER THERE", "OVER HERE"} {
@@ -96,6 +98,10 @@ func TestMCP(t *testing.T) {
 		}
 		if !progress {
 			w.t.Errorf("no progress:\n%s", w.story(r.events))
+		}
+		kept, err := os.ReadFile(filepath.Join(w.state, "artifacts", "run_"+string(r.result.Run), "note.txt"))
+		if err != nil || string(kept) != "an artifact\n" {
+			w.t.Errorf("artifact %q: %v", kept, err)
 		}
 	})
 }

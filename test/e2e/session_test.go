@@ -78,3 +78,35 @@ func TestASessionThatFails(t *testing.T) {
 		})
 	}
 }
+
+// A conversation from a file: what the first turn finds is researched one by one.
+func TestSessionRun(t *testing.T) {
+	for _, a := range []agent{claude, codex} {
+		one(t, a, func(w *world) {
+			script := filepath.Join(w.home, "research.yaml")
+			w.write(script, `title: Research
+turns:
+  - label: discovery
+    prompt: '`+w.script(answer(`{"items":["tide","moon"]}`))+`'
+    schema: schema.json
+  - label: research
+    each: discovery.items
+    prompt: '`+w.script(say("the ${item} is high"))+`'
+  - label: summary
+    when: research
+    prompt: '`+w.script(say("both are"))+`'
+`)
+			w.schema()
+			out := w.must(append([]string{"session", "run", script}, w.flags...)...)
+			for _, want := range []string{"the tide is high", "the moon is high", "both are"} {
+				if !strings.Contains(out, want) {
+					w.t.Errorf("no %q in %s", want, out)
+				}
+			}
+			r := w.latest("latest")
+			if r.result.State != task.StateCompleted || len(w.turns(r)) != 4 {
+				w.t.Errorf("result %+v\n%s", r.result, w.story(r.events))
+			}
+		})
+	}
+}
