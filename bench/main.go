@@ -20,41 +20,43 @@ type row struct {
 
 // suite is what the measurements share.
 type suite struct {
-	cli   string // path of insightscli
-	act   string // path of act, or empty
-	tmp   string
-	state string // state directory
-	image string
-	n     int
-	user  *account // an unprivileged user to measure as, when we are root
+	cli           string // path of insightscli
+	act           string // path of act, or empty
+	claude, codex string // paths of the agents' programs, or empty
+	tmp           string
+	state         string // state directory
+	image         string
+	n             int
+	user          *account // an unprivileged user to measure as, when we are root
 }
 
 func main() {
-	cli := flag.String("cli", "bin/insightscli", "the program to measure")
-	act := flag.String("act", "", "the yardstick of start-up time: path of act")
-	n := flag.Int("n", 15, "repetitions; the median counts")
+	s := &suite{image: "insights-sandbox-base"}
+	flag.StringVar(&s.cli, "cli", "bin/insightscli", "the program to measure")
+	flag.StringVar(&s.act, "act", "", "the yardstick of start-up time: path of act")
+	flag.StringVar(&s.claude, "claude", "", "path of Claude Code, to measure its runs")
+	flag.StringVar(&s.codex, "codex", "", "path of Codex, to measure its runs")
+	flag.IntVar(&s.n, "n", 15, "repetitions; the median counts")
 	only := flag.String("only", "", "measure only what contains this word")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *cli, *act, *only, *n); err != nil {
+	if err := s.measure(ctx, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, cli, act, only string, n int) error {
-	cli, err := filepath.Abs(cli)
-	if err != nil {
+func (s *suite) measure(ctx context.Context, only string) (err error) {
+	if s.cli, err = filepath.Abs(s.cli); err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp("", "insightscli-bench-")
-	if err != nil {
+	if s.tmp, err = os.MkdirTemp("", "insightscli-bench-"); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	s := &suite{cli: cli, act: act, tmp: tmp, state: filepath.Join(tmp, "state"), image: "insights-sandbox-base", n: n}
-	if s.user, err = unprivileged(tmp); err != nil {
+	defer func() { _ = os.RemoveAll(s.tmp) }()
+	s.state = filepath.Join(s.tmp, "state")
+	if s.user, err = unprivileged(s.tmp); err != nil {
 		return err
 	}
 	measurements := []struct {
@@ -69,6 +71,8 @@ func run(ctx context.Context, cli, act, only string, n int) error {
 		{"repository", s.repository},
 		{"recovery", s.recovery},
 		{"gateway", s.gateway},
+		{"agents", s.agents},
+		{"kills", s.kills},
 	}
 	tw := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "what\tmeasured\tyardstick\tratio\ttarget")

@@ -81,10 +81,19 @@ func tail(s string) string {
 // interleaved runs several commands in turn, n times, and returns the median of
 // each: what else the machine does meets all of them alike.
 func interleaved(ctx context.Context, n int, cs ...command) ([]time.Duration, error) {
-	all := make([][]time.Duration, len(cs))
+	ways := make([]func(context.Context) (time.Duration, error), len(cs))
+	for i, c := range cs {
+		ways[i] = c.once
+	}
+	return inTurn(ctx, n, ways...)
+}
+
+// inTurn is interleaved for anything that tells how long it took.
+func inTurn(ctx context.Context, n int, ways ...func(context.Context) (time.Duration, error)) ([]time.Duration, error) {
+	all := make([][]time.Duration, len(ways))
 	for round := range n + 1 {
-		for i, c := range cs {
-			d, err := c.once(ctx)
+		for i, way := range ways {
+			d, err := way(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +102,7 @@ func interleaved(ctx context.Context, n int, cs ...command) ([]time.Duration, er
 			}
 		}
 	}
-	medians := make([]time.Duration, len(cs))
+	medians := make([]time.Duration, len(ways))
 	for i, ds := range all {
 		slices.Sort(ds)
 		medians[i] = ds[len(ds)/2]
