@@ -100,7 +100,7 @@ func span(n, count int) string {
 // hunkEnd returns where the hunk ends that begins with line i; i if none does.
 func hunkEnd(all []diffLine, i int) int {
 	end := i
-	for j := i; j < len(all) && j <= max(end-1, i)+2*around; j++ {
+	for j := i; j < len(all) && j <= end+2*around; j++ {
 		if all[j].sign == ' ' {
 			continue
 		}

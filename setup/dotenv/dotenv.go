@@ -114,6 +114,9 @@ func (f *File) Set(key, value string) error {
 		edited := f.with(key, literal)
 		if got, _ := edited.Get(key); got == value && edited.keeps(f, key) {
 			edited.orig = f.orig
+			if found {
+				edited.heading = f.heading
+			}
 			*f = *edited
 			return nil
 		}

@@ -187,7 +187,7 @@ func (p *place) read() (content, error) {
 }
 
 func (p *place) readError(err error) error {
-	hint := ""
+	hint := "name another file with --env-file"
 	if errors.Is(err, fs.ErrPermission) {
 		hint = "run 'chmod u+rw " + p.path + "', or as the user who owns it"
 	}
