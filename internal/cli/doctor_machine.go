@@ -18,6 +18,7 @@ import (
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/image"
 	"github.com/Insights/insightscli/internal/sandbox/local"
+	"github.com/Insights/insightscli/internal/task"
 	"github.com/Insights/insightscli/setup"
 	"github.com/Insights/insightscli/setup/dotenv"
 )
@@ -35,6 +36,10 @@ func (a *app) machine(ctx context.Context, c config.Config) (doctor.Machine, err
 		Config: c, EnvFile: envFile, Project: config.Project(a.process.Dir), State: dir,
 		Lookup: a.lookup(envFile), Holder: holderOf, Pending: pendingApp(dir),
 		Stores: func(context.Context) error { _, err := store(); return err },
+		Built: func(provider string) error {
+			_, err := a.providersFor(c).of(ctx, task.Spec{Provider: provider, Engine: chosenEngine(c.Machine)})
+			return err
+		},
 		Engine: func(ctx context.Context) (string, error) {
 			if err := engine.Ping(ctx); err != nil {
 				return "", err

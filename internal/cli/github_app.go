@@ -128,6 +128,11 @@ func (w *appWork) prepare() error {
 	if info, err := os.Stat(w.env); err == nil && info.Mode()&0o200 == 0 {
 		return errs.New("cli.createGitHubApp", errs.Config, "run 'chmod u+w "+w.env+"'", "%s is read-only", w.env)
 	}
+	asked := w.options()
+	asked.Keep = ""
+	if _, err := ghapp.Manual(asked); err != nil { // asks nobody: it looks at the options
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(w.keep), 0o700); err != nil {
 		return errs.New("cli.createGitHubApp", errs.Config, "set INSIGHTSCLI_STATE_DIR to a directory on a local disk", "%w", err)
 	}
@@ -258,4 +263,26 @@ func githubCheck(c config.Config) func(ctx context.Context) (string, time.Durati
 		})
 		return found.Slug, found.Skew, err
 	}
+}
+
+// appInstructions say how to make a GitHub App by hand.
+func appInstructions(envFile string) string {
+	return `A GitHub App lets agents publish what they did. 'insightscli create-github-app' makes
+one with a single click. By hand:
+
+  1. GitHub, Settings, Developer Settings, GitHub Apps, New GitHub App
+     (https://github.com/settings/apps/new)
+  2. Setup URL, not the Callback or Homepage URL: ` + ghapp.DefaultSetupURL + `
+  3. Callback URL: ` + ghapp.DefaultCallbackURL + `
+  4. Permissions: Contents and Pull requests, read and write; Metadata, read;
+     Issues and Workflows, read and write, are optional. No webhook.
+  5. Check "Request user authorization (OAuth) during installation"
+  6. Generate a client secret
+  7. Generate a private key
+  8. Install the App on your repositories
+  9. Put into ` + envFile + `, with the Client ID (Iv1... or Iv23...), not the App ID:
+     GITHUB_APP_CLIENT_ID, GITHUB_APP_CLIENT_SECRET, GITHUB_APP_SLUG,
+     GITHUB_APP_PRIVATE_KEY (lines joined by \n are fine)
+
+`
 }

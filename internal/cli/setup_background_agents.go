@@ -85,6 +85,7 @@ func runSetup(ctx context.Context, o *setupOptions) error {
 	if err != nil {
 		return err
 	}
+	o.sayHowToMakeAnApp(results)
 	if err := o.app.printSetup(results, o.json); err != nil {
 		return err
 	}
@@ -100,11 +101,32 @@ func (o *setupOptions) run(ctx context.Context) ([]setup.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := o.steps(ctx, c)
-	if err != nil {
-		return nil, err
+	provider, providerErr := o.provider(ctx, c)
+	env := o.envStep(provider)
+	// A .env that cannot be edited is told before anything else is touched.
+	if o.selected(env.Name()) {
+		if _, err := env.Check(ctx); err != nil {
+			return nil, err
+		}
 	}
-	steps, err = setup.Select(steps, o.only)
+	var store setupStore = fresh{}
+	if o.selected("oauth-apps") || o.selected("tasks-flag") {
+		if store, err = o.app.storeOf(ctx, c, o.dryRun); err != nil {
+			return nil, err
+		}
+	}
+	lookup := o.app.lookup(env.Path)
+	steps, err := setup.Select([]setup.Step{
+		env,
+		setup.MCPEnv{Project: config.Project(o.app.process.Dir)},
+		setup.OAuthApps{Store: store, Region: c.CloudDeployment, Apps: []setup.App{setup.ArrayApp(false), setup.InsightsAIApp()}},
+		setup.Flag{Store: store},
+		o.skillsStep(c),
+		o.engineStep(c, provider, providerErr),
+		o.imageStep(c, provider),
+		setup.ModelKey{Present: present(lookup, "ANTHROPIC_API_KEY", "OPENAI_API_KEY"), EnvFile: env.Path},
+		o.appStep(lookup),
+	}, o.only)
 	if err != nil {
 		return nil, err
 	}
@@ -135,4 +157,13 @@ func (o *setupOptions) path() string {
 	}
 	path, _ := config.EnvFile(o.app.process.Dir)
 	return path
+}
+
+// sayHowToMakeAnApp prints the steps by hand where there is no GitHub App yet.
+func (o *setupOptions) sayHowToMakeAnApp(results []setup.Result) {
+	for _, r := range results {
+		if r.Step == "github-app" && r.Undone && !o.json {
+			fmt.Fprint(o.app.streams.Err, appInstructions(o.path()))
+		}
+	}
 }

@@ -18,37 +18,22 @@ import (
 	"github.com/Insights/insightscli/setup"
 )
 
-// steps are the steps of the set-up with what they need. Nothing is opened for those
-// that are not carried out.
-func (o *setupOptions) steps(ctx context.Context, c config.Config) ([]setup.Step, error) {
-	path, lookup := o.path(), o.app.lookup(o.path())
-	provider, providerErr := o.provider(ctx, c)
-	var store setupStore = fresh{}
-	if o.selected("oauth-apps") || o.selected("tasks-flag") {
-		var err error
-		if store, err = o.app.storeOf(ctx, c, o.dryRun); err != nil {
-			return nil, err
-		}
+// envStep is the step that writes .env.
+func (o *setupOptions) envStep(provider string) setup.Env {
+	path := o.path()
+	return setup.Env{
+		Path: path, Example: o.example(path), Provider: provider, Today: time.Now(),
+		Given: func(name string) bool { return environValue(o.app.process.Environ, name) != "" },
 	}
-	return []setup.Step{
-		setup.Env{
-			Path: path, Example: o.example(path), Provider: provider, Today: time.Now(),
-			Given: func(name string) bool { return environValue(o.app.process.Environ, name) != "" },
-		},
-		setup.MCPEnv{Project: config.Project(o.app.process.Dir)},
-		setup.OAuthApps{Store: store, Region: c.CloudDeployment, Apps: []setup.App{setup.ArrayApp(false), setup.InsightsAIApp()}},
-		setup.Flag{Store: store},
-		o.skillsStep(c),
-		setup.Engine{Provider: provider, Answer: func(ctx context.Context) (string, error) {
-			if providerErr != nil {
-				return "", providerErr
-			}
-			return o.app.providerAnswers(ctx, c, provider)
-		}},
-		o.imageStep(c, provider),
-		setup.ModelKey{Present: present(lookup, "ANTHROPIC_API_KEY", "OPENAI_API_KEY"), EnvFile: path},
-		o.appStep(lookup),
-	}, nil
+}
+
+func (o *setupOptions) engineStep(c config.Config, provider string, err error) setup.Engine {
+	return setup.Engine{Provider: provider, Answer: func(ctx context.Context) (string, error) {
+		if err != nil {
+			return "", err
+		}
+		return o.app.providerAnswers(ctx, c, provider)
+	}}
 }
 
 // provider is the one that a run would take once the steps are done: on a machine

@@ -31,6 +31,8 @@ type Machine struct {
 	// Runner describes the background runner, or tells what is wrong with it.
 	Runner func(ctx context.Context) (string, error)
 
+	// Built reports whether this build has a provider.
+	Built       func(provider string) error
 	Engine      func(ctx context.Context) (endpoint string, err error)
 	Image       func(ctx context.Context) (state string, err error)
 	Local       func(ctx context.Context) error

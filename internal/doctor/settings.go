@@ -62,6 +62,9 @@ func (m *machine) lookProvider(ctx context.Context) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	if err := m.Built(name); err != nil {
+		return Finding{}, err
+	}
 	if name == config.ProviderModal || name == config.ProviderModalDocker {
 		a := m.Config.Account
 		if a.ModalTokenID.Empty() || a.ModalTokenSecret.Empty() {
