@@ -19,7 +19,7 @@ const module = "github.com/Insights/insightscli/"
 var layers = map[string]int{
 	// vocabulary: the standard library and each other's plain types
 	"internal/task": 0, "internal/errs": 0, "internal/secret": 0, "internal/term": 0, "internal/build": 0,
-	"internal/link/wire": 0, "internal/filelock": 0,
+	"internal/link/wire": 0, "internal/filelock": 0, "internal/gitguard": 0,
 	"internal/agentserver/archive": 0, "internal/agentserver/jail/plan": 0, "internal/agentserver/jail/seccomp": 0,
 
 	// ports and tools: what several edges speak
@@ -46,7 +46,7 @@ var layers = map[string]int{
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
 
 	// the tests' own programs
-	"test/fakemodel": 9, "test/fakemodel/serve": 10, "test/e2e": 10,
+	"test/fakemodel": 9, "test/fakegithub": 9, "test/fakemodel/serve": 10, "test/e2e": 10,
 }
 
 // importers names the only packages that may import an SDK.
@@ -67,6 +67,7 @@ var importers = map[string][]string{
 	"github.com/coder/acp-go-sdk":            {"internal/agentserver/acp"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/gateway/mcp"},
 	"github.com/santhosh-tekuri/jsonschema":  {"internal/reply"},
+	"github.com/getkin/kin-openapi":          {"test/fakegithub"},
 	"github.com/moby/profiles":               {"internal/agentserver/jail/seccomp/gen", "internal/sandbox/docker/seccompgen"},
 }
 

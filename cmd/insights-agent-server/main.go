@@ -12,6 +12,6 @@ import (
 
 func main() {
 	os.Exit(serverctl.Main(context.Background(), serverctl.Process{
-		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: os.Args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}))
 }

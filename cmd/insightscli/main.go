@@ -13,7 +13,7 @@ import (
 func main() {
 	if serverctl.Acts(os.Args[0]) { // mounted into a sandbox in the agent server's place
 		os.Exit(serverctl.Main(context.Background(), serverctl.Process{
-			Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+			Args: os.Args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		}))
 	}
 	ctx, force, stop := cli.Signals(context.Background())

@@ -22,12 +22,14 @@ import (
 	"github.com/Insights/insightscli/internal/agentserver/codex"
 	"github.com/Insights/insightscli/internal/agentserver/execdriver"
 	"github.com/Insights/insightscli/internal/build"
+	"github.com/Insights/insightscli/internal/gitguard"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
 // Process is what a process is given.
 type Process struct {
 	Args                  []string // with the program's name first
+	Environ               []string // of the git that it may become
 	Stdin, Stdout, Stderr *os.File
 }
 
@@ -48,10 +50,12 @@ func commands() map[string]command {
 }
 
 // Acts reports whether a program that was started under the name argv0 is to be the
-// agent server.
+// agent server, or the git of a sandbox.
 func Acts(argv0 string) bool {
-	return filepath.Base(argv0) == filepath.Base(wire.ServerPath)
+	return filepath.Base(argv0) == filepath.Base(wire.ServerPath) || isGit(argv0)
 }
+
+func isGit(argv0 string) bool { return filepath.Base(argv0) == filepath.Base(wire.GitPath) }
 
 // Drivers are the agents that this build can drive.
 func Drivers() map[string]agentserver.NewDriver {
@@ -63,8 +67,16 @@ func Drivers() map[string]agentserver.NewDriver {
 	}
 }
 
-// Main runs the agent server's command line and returns its exit code.
+// Main runs the agent server's command line and returns its exit code. Called as git it
+// is the git guard.
 func Main(ctx context.Context, p Process) int {
+	if len(p.Args) > 0 && isGit(p.Args[0]) {
+		return gitguard.Run(ctx, gitguard.Process{
+			Args: p.Args[1:], Environ: p.Environ, Stderr: p.Stderr,
+			// A program that may not be read may not look at itself, but at its path.
+			Self: []string{"/proc/self/exe", wire.ServerPath},
+		})
+	}
 	if len(p.Args) < 2 {
 		return usage(p)
 	}

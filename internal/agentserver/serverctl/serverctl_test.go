@@ -58,6 +58,7 @@ func (p *process) output() (out, errs string) {
 func TestActs(t *testing.T) {
 	tests := map[string]bool{
 		"/opt/insights/bin/insights-agent-server": true, "insights-agent-server": true,
+		"git": true, "/opt/insights/bin/git": true, "git-commit": false,
 		"insightscli": false, "/usr/bin/insightscli": false, "": false,
 	}
 	for argv0, want := range tests {

@@ -30,6 +30,7 @@ const (
 	SocketName  = "agent.sock"    // in LinkDir
 	BootName    = "boot.json"     // in LinkDir, read and removed by PID 1; absent where a pipe is used
 	ServerPath  = "/opt/insights/bin/insights-agent-server"
+	GitPath     = "/opt/insights/bin/git" // the git guard: a link to the agent server
 	ServerLog   = "/tmp/agent-server.log"
 	ObjectsDir  = "/opt/insights/objects" // read-only git object directories, one numbered subdirectory each
 	ProgramsDir = "/opt/insights/agents"  // agents' programs that were mounted from the host, one entry each
