@@ -57,6 +57,8 @@ func New(base string) (*Proxy, error) {
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(p.base)
 	r.Out.Host = p.base.Host
+	r.Out.Header.Del("Upgrade") // a stream of a sandbox carries HTTP, and ends with its server
+	r.Out.Header.Del("Connection")
 }
 
 // unreachable tells the caller, and nobody else, that there is no API.
@@ -70,22 +72,31 @@ func (p *Proxy) unreachable(w http.ResponseWriter, _ *http.Request, _ error) {
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.proxy.ServeHTTP(w, r) }
 
-// ServeConn serves HTTP on one stream of a sandbox, until it or ctx ends.
+// ServeConn serves HTTP on one stream of a sandbox, until it or ctx ends. Nothing is
+// being served any more when it returns.
 func (p *Proxy) ServeConn(ctx context.Context, conn net.Conn) error {
 	ln := &oneConn{conn: conn, closed: make(chan struct{})}
+	var conns sync.WaitGroup
 	srv := &http.Server{
 		Handler: p, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnState: func(_ net.Conn, s http.ConnState) {
-			if s == http.StateClosed || s == http.StateHijacked {
+			switch s {
+			case http.StateNew:
+				conns.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				conns.Done()
 				_ = ln.Close()
+			case http.StateActive, http.StateIdle:
 			}
 		},
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
-	if err := srv.Serve(ln); !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+	err := srv.Serve(ln)
+	conns.Wait()
+	if !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

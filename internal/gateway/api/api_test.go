@@ -68,3 +68,15 @@ func TestAnAPIThatIsNotThere(t *testing.T) {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 }
+
+// A connection that became something else would outlive its stream: there is plain HTTP.
+func TestNothingIsUpgraded(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("Upgrade")+r.Header.Get("Connection"))
+	}))
+	defer srv.Close()
+	res, body := ask(t, srv.URL, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	if res.StatusCode != http.StatusOK || body != "" {
+		t.Errorf("%d, arrived %q", res.StatusCode, body)
+	}
+}
