@@ -31,7 +31,7 @@ type layer struct {
 // Config (Usage for a flag) and name the source.
 func Load(o LoadOptions) (Config, error) {
 	at := place{dir: o.Dir, home: homeDir(o.Environ)}
-	layers, err := readLayers(o, at)
+	layers, notices, err := readLayers(o, at)
 	if err != nil {
 		return Config{}, err
 	}
@@ -48,13 +48,20 @@ func Load(o LoadOptions) (Config, error) {
 	if err := v.UnmarshalExact(&c); err != nil {
 		return Config{}, errs.New("config.Load", errs.Internal, "", "decode settings: %w", err)
 	}
-	c.Machine.Home = at.home
+	c.Machine.Home, c.Notices = at.home, notices
 	return c, nil
 }
 
-// readLayers returns the sources, the strongest first.
-func readLayers(o LoadOptions, at place) ([]layer, error) {
-	layers := []layer{
+// readLayers returns the sources, the strongest first, and what is odd about them.
+func readLayers(o LoadOptions, at place) (layers []layer, notices []string, err error) {
+	dotenv := func(path string) (entries, error) {
+		got, odd, err := readDotenv(path)
+		for _, n := range odd {
+			notices = append(notices, shown(o.Dir, path)+n)
+		}
+		return got, err
+	}
+	layers = []layer{
 		{name: "flag", got: fromFlags(o.Flags)},
 		{name: "environment", got: fromEnviron(o.Environ)},
 	}
@@ -62,8 +69,8 @@ func readLayers(o LoadOptions, at place) ([]layer, error) {
 		path string
 		read func(string) (entries, error)
 	}{
-		{findUp(o.Dir, ".env.local"), readDotenv},
-		{findUp(o.Dir, ".env"), readDotenv},
+		{findUp(o.Dir, ".env.local"), dotenv},
+		{findUp(o.Dir, ".env"), dotenv},
 		{findUp(o.Dir, "insights.yaml"), readProjectYAML},
 		{userConfig(o.Environ, at), readUserYAML},
 	}
@@ -74,11 +81,11 @@ func readLayers(o LoadOptions, at place) ([]layer, error) {
 		name := shown(o.Dir, f.path)
 		got, err := f.read(f.path)
 		if err != nil {
-			return nil, fileError(name, err)
+			return nil, nil, fileError(name, err)
 		}
 		layers = append(layers, layer{name: name, file: true, got: got})
 	}
-	return layers, nil
+	return layers, notices, nil
 }
 
 // resolve hands the value of s from the strongest layer to viper.
@@ -114,7 +121,9 @@ func (s Setting) shown(text string) string {
 	case s.Secret && text != "":
 		return secret.Hidden
 	case s.Type == TypeURL:
-		return hideUserinfo(text)
+		return HideUserinfo(text)
+	case s.Type == TypeServers:
+		return serverNames(text)
 	}
 	return text
 }

@@ -125,9 +125,9 @@ func parseURL(text string) (string, error) {
 	return text, nil
 }
 
-// hideUserinfo hides what a URL has before the @ of its host: a password, or a token in
+// HideUserinfo hides what a URL has before the @ of its host: a password, or a token in
 // the place of a user.
-func hideUserinfo(text string) string {
+func HideUserinfo(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {
 		return text

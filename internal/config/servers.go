@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -31,12 +34,24 @@ func parseServers(text string) (map[string]MCPServer, error) {
 		}
 		return nil, fmt.Errorf("not a mapping from name to server with url, headers, command, args and env: %s", fieldOf(err))
 	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one JSON object")
+	}
 	for name, s := range servers {
 		if err := s.check(); err != nil {
 			return nil, fmt.Errorf("server %q: %w", name, err)
 		}
 	}
 	return servers, nil
+}
+
+// serverNames is all that is shown of such a setting: the rest may hold secrets.
+func serverNames(text string) string {
+	servers, err := parseServers(text)
+	if err != nil {
+		return text // there is no such value: it was parsed before
+	}
+	return strings.Join(slices.Sorted(maps.Keys(servers)), ", ")
 }
 
 func (s MCPServer) check() error {

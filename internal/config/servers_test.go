@@ -48,3 +48,17 @@ mcp-servers:
 		t.Errorf("%+v, %v", c.Agents.MCPServers, err)
 	}
 }
+
+// Headers and variables of servers may hold secrets: the names are all that is shown.
+func TestServersAreShownByName(t *testing.T) {
+	p := newPlace(t)
+	c, err := p.load(nil, `INSIGHTS_MCP_SERVERS={"b":{"url":"http://h","headers":{"A":"canary"}},"a":{"command":"c"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range c.Values() {
+		if v.Name == "INSIGHTS_MCP_SERVERS" && v.Text != "a, b" {
+			t.Errorf("shown as %q", v.Text)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func wrong(kind config.Type) []string {
 		config.TypeDuration: {"soon", "-1s", "30", "1d"},
 		config.TypeURL:      {"localhost:8000", "ftp://h", "http://", "/p", "http://%zz"},
 		config.TypeMounts:   {"a", "a/b:rel", "a/b:/x,a/b:/y"},
-		config.TypeServers:  {"x", "[]", `{"a":{}}`, `{"a":{"url":"ftp://h"}}`, `{"a":{"url":"http://h","command":"c"}}`, `{"a":{"nope":1}}`},
+		config.TypeServers:  {"x", "[]", `{"a":{}}`, `{"a":{"url":"ftp://h"}}`, `{"a":{"url":"http://h","command":"c"}}`, `{"a":{"nope":1}}`, `{} {}`},
 	}[kind]
 }
 
