@@ -37,7 +37,8 @@ func TestRunRefusesAnAgentThatCannotWork(t *testing.T) {
 		"a server's bad address":   {[]string{key, `INSIGHTS_MCP_SERVERS={"x":{"url":"localhost:1"}}`}, []string{"fix"}, `INSIGHTS_MCP_SERVERS: server "x": not an http:// or https:// URL`},
 		"a server's variable": {
 			[]string{key, `INSIGHTS_MCP_SERVERS={"x":{"url":"http://h.example","headers":{"A":"${NOT_THERE}"}}}`},
-			[]string{"fix"}, "INSIGHTS_MCP_SERVERS: server x: NOT_THERE is not set",
+			[]string{"fix"},
+			"INSIGHTS_MCP_SERVERS: server x: NOT_THERE is not set",
 		},
 		"a bad pattern": {[]string{key, "INSIGHTS_EXEC_PERMISSION_REGEX=("}, []string{"fix"}, "INSIGHTS_EXEC_PERMISSION_REGEX: "},
 		"no program":    {[]string{key, "PATH=" + dir}, []string{"--provider", "local", "fix"}, "claude"},

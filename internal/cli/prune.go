@@ -35,10 +35,10 @@ func newPruneCmd(a *app, runF func(context.Context, *pruneOptions) error) *cobra
 		Short: "Remove what no live run owns",
 		Long: `Removes what earlier runs of this state directory left on this machine:
 sandboxes and their volumes on every provider that answers, directories of runs,
-changes of runs that ended more than 30 days ago, files of dead processes, and
-the Docker network if nothing is in it. Records and logs of runs stay. What
-belongs to a live run, to another machine or to another state directory is never
-touched.
+changes and artifacts of runs that ended more than 30 days ago, files of dead
+processes, and the Docker network if nothing is in it. Records and logs of runs
+stay. What belongs to a live run, to another machine or to another state
+directory is never touched.
 
 Sandboxes that were kept with --keep are removed only after a question, which
 needs a terminal, or with --yes.` + exits("0", "1", "2", "3", "130", "143"),

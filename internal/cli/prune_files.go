@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -17,7 +18,7 @@ import (
 	"github.com/Insights/insightscli/internal/task"
 )
 
-// keepChanges is how long the changes of a run are kept after its end.
+// keepChanges is how long the changes and the artifacts of a run are kept after its end.
 const keepChanges = 30 * 24 * time.Hour
 
 // ids lists the entries of a directory of the state directory that are ids of runs.
@@ -73,7 +74,7 @@ func (p *pruning) findChanges(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !ok || time.Since(p.ended(ctx, e)) < keepChanges {
+		if !ok || time.Since(p.ended(ctx, run, e)) < keepChanges {
 			continue
 		}
 		p.add(leftover{
@@ -84,10 +85,37 @@ func (p *pruning) findChanges(ctx context.Context) error {
 	return nil
 }
 
-// ended is when a run has ended; of one that is not recorded, when its changes were
+// findArtifacts looks for what the agents of runs that ended long ago have left.
+func (p *pruning) findArtifacts(ctx context.Context) error {
+	entries, err := os.ReadDir(filepath.Join(p.dir, artifacts))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		run := task.ID(strings.TrimPrefix(e.Name(), artifactsOfRun))
+		if !run.Valid() {
+			continue
+		}
+		why, _, ok, err := p.verdict(ctx, run, "")
+		if err != nil {
+			return err
+		}
+		if !ok || time.Since(p.ended(ctx, run, e)) < keepChanges {
+			continue
+		}
+		dir := artifactsDir(p.dir, run)
+		p.add(leftover{
+			Kind: kindArtifacts, ID: dir, Run: run, Why: why,
+			remove: func(context.Context) error { return os.RemoveAll(dir) },
+		})
+	}
+	return err
+}
+
+// ended is when a run has ended; of one that is not recorded, when what it left was
 // written. What cannot be told has just happened.
-func (p *pruning) ended(ctx context.Context, e fs.DirEntry) time.Time {
-	rec, err := p.store.Run(ctx, task.ID(e.Name()))
+func (p *pruning) ended(ctx context.Context, run task.ID, e fs.DirEntry) time.Time {
+	rec, err := p.store.Run(ctx, run)
 	if err == nil {
 		return rec.Finished
 	}

@@ -24,13 +24,14 @@ const (
 	kindSandbox   = "sandbox"
 	kindDirectory = "directory"
 	kindChanges   = "changes"
+	kindArtifacts = "artifacts"
 	kindOwner     = "owner"
 	kindCache     = "cache"
 )
 
 // leftover is one thing that no live run owns.
 type leftover struct {
-	Kind     string  `json:"kind"` // sandbox, volume, network, directory, changes, owner, cache
+	Kind     string  `json:"kind"` // sandbox, volume, network, directory, changes, artifacts, owner, cache
 	ID       string  `json:"id"`
 	Run      task.ID `json:"run,omitempty"`
 	Provider string  `json:"provider,omitempty"`
@@ -70,7 +71,7 @@ func (p *pruning) find(ctx context.Context, caches bool) error {
 		}
 	}
 	slices.SortFunc(p.items, func(a, b *leftover) int { return strings.Compare(a.Provider+a.ID, b.Provider+b.ID) })
-	for _, f := range []func(context.Context) error{p.findAllLent, p.findDirectories, p.findChanges, p.findOwners} {
+	for _, f := range []func(context.Context) error{p.findAllLent, p.findDirectories, p.findChanges, p.findArtifacts, p.findOwners} {
 		if err := f(ctx); err != nil {
 			return err
 		}

@@ -259,3 +259,28 @@ func TestConfirmTakesOnlyYes(t *testing.T) {
 		}
 	}
 }
+
+// What agents have left goes with the changes of their runs, a month after the end.
+func TestPruneTakesOldArtifacts(t *testing.T) {
+	a := newAttic(t)
+	live, gone := a.run(task.StateInProgress, a.me.ID, false), task.NewID()
+	for _, run := range []task.ID{live, gone, a.run(task.StateCompleted, a.me.ID, false)} {
+		dir := artifactsDir(a.s.dir, run)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-keepChanges - time.Hour)
+		if err := os.Chtimes(dir, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var removed []task.ID
+	for _, l := range a.prune(false) {
+		if l.Kind == kindArtifacts && l.Removed {
+			removed = append(removed, l.Run)
+		}
+	}
+	if !slices.Equal(removed, []task.ID{gone}) {
+		t.Errorf("removed %v, want %v", removed, gone)
+	}
+}

@@ -3,17 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/Insights/insightscli/internal/agentcli"
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/gateway/llm"
-	"github.com/Insights/insightscli/internal/gateway/mcp"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/reply"
 	"github.com/Insights/insightscli/internal/secret"
@@ -179,70 +176,6 @@ func readSchema(path string) ([]byte, error) {
 		return nil, errs.New("cli.run", errs.Usage, "correct the schema", "%s: %w", path, err)
 	}
 	return s.Raw(), nil
-}
-
-// freezeMCP decides which MCP servers the agent gets.
-func (o *runOptions) freezeMCP(_ context.Context, p *plan) error {
-	if !p.spec.Agent.Drives() {
-		return nil
-	}
-	a := p.config.Agents
-	m := task.MCP{URL: p.config.MCPURL, Require: a.RequireMCP, Approve: a.Approval}
-	if m.URL == "" {
-		m.URL = defaultMCPURL
-	}
-	if m.Approve == "none" {
-		m.Approve = ""
-	}
-	if _, err := mcp.CompileApproval(m.Approve); err != nil {
-		return errs.New("cli.run", errs.Config, "correct it, or set it to none", "INSIGHTS_EXEC_PERMISSION_REGEX: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.MCPServers)) {
-		s := a.MCPServers[name]
-		server := task.MCPServer{Name: name, URL: s.URL, Headers: s.Headers, Env: s.Env}
-		if s.Command != "" {
-			server.Command = append([]string{s.Command}, s.Args...)
-		}
-		if err := mcp.Validate(server); err != nil {
-			return err
-		}
-		if err := o.sealServer(p, server); err != nil {
-			return err
-		}
-		m.Servers = append(m.Servers, server)
-	}
-	p.spec.MCP = m
-	return checkRequired(m)
-}
-
-// checkRequired refuses the requirement of a server that there cannot be.
-func checkRequired(m task.MCP) error {
-	known := []string{mcp.Insights, mcp.Own}
-	for _, s := range m.Servers {
-		known = append(known, s.Name)
-	}
-	for _, name := range m.Require {
-		if !slices.Contains(known, name) {
-			return errs.New("cli.run", errs.Usage, "there are "+strings.Join(known, ", "), "--require-mcp: there is no MCP server %q", name)
-		}
-	}
-	return nil
-}
-
-// sealServer seals the values of the variables that a server's entry names.
-func (o *runOptions) sealServer(p *plan, s task.MCPServer) error {
-	for _, texts := range []map[string]string{s.Headers, s.Env} {
-		for _, text := range texts {
-			for _, name := range variables(text) {
-				_, value, err := config.ParseVar(name, o.app.process.Environ)
-				if err != nil {
-					return errs.New("cli.run", errs.Config, "set the variable, or correct the entry", "INSIGHTS_MCP_SERVERS: server %s: %w", s.Name, err)
-				}
-				p.secrets[secretMCP+name] = secret.New(value)
-			}
-		}
-	}
-	return nil
 }
 
 // freezeProgram finds the agent's program on this machine, for sandboxes whose image has

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"sync"
 	"time"
 
@@ -49,16 +48,19 @@ type served struct {
 	hub      *mcp.Hub // nil for a plain command
 }
 
-func (s *state) newServices(secrets *runner.Secrets) (*services, error) {
+// newServices makes the services of this process. What it logs is not reached by the
+// cancellation of ctx.
+func (s *state) newServices(ctx context.Context, secrets *runner.Secrets) (*services, error) {
 	v := &services{state: s, secrets: secrets, live: map[task.ID]*served{}}
 	proxy, err := api.New(s.config.APIURL)
 	if err != nil {
 		return nil, errs.New("cli.services", errs.Config, "correct it", "%w", err)
 	}
 	v.api = proxy
+	ctx = context.WithoutCancel(ctx)
 	v.gateway = llm.New(llm.Config{
 		Check: v.checkLLM, Route: v.route, Spent: v.spent, Account: v.account, Notify: v.notify,
-		Log: v.logRequest, Proxy: v.proxy,
+		Log: func(r llm.Request) { v.logRequest(ctx, r) }, Proxy: v.proxy,
 	})
 	v.hubs.Lookup = v.hubOf
 	return v, nil
@@ -176,24 +178,13 @@ func (v *services) notify(run task.ID, level, message string) {
 	}
 }
 
-var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-
-// variables are the names in the ${NAME} of a text.
-func variables(text string) []string {
-	var names []string
-	for _, m := range variable.FindAllStringSubmatch(text, -1) {
-		names = append(names, m[1])
-	}
-	return names
-}
-
 // logRequest adds one line to the log of a run's requests to models, which has no content
 // of theirs. It is a help for people: what cannot be written is lost.
-func (v *services) logRequest(r llm.Request) {
+func (v *services) logRequest(ctx context.Context, r llm.Request) {
 	if r.Run == "" {
 		return
 	}
-	spec, err := v.specOf(context.Background(), r.Run)
+	spec, err := v.specOf(ctx, r.Run)
 	if err != nil {
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -83,20 +82,6 @@ func (v *services) hubOf(ctx context.Context, token secret.String) (*mcp.Hub, er
 	return nil, errs.New("cli.services", errs.NotFound, "", "run %s is not carried out by this process", g.Run.Short())
 }
 
-// expand replaces each ${NAME} in text by the value that was sealed under that name.
-func expand(text string, values map[string]secret.String) (secret.String, error) {
-	var missing error
-	out := variable.ReplaceAllStringFunc(text, func(m string) string {
-		name := variable.FindStringSubmatch(m)[1]
-		value, ok := values[secretMCP+name]
-		if !ok {
-			missing = fmt.Errorf("the value of %s is gone", name)
-		}
-		return value.Reveal()
-	})
-	return secret.New(out), missing
-}
-
 // agentsHand is what the agent's own tools do to its run.
 type agentsHand struct {
 	run      task.ID
@@ -143,7 +128,13 @@ func (a *agentsHand) Artifact(_ context.Context, f mcp.Artifact, r io.Reader) (s
 	return "kept as " + f.Name, nil
 }
 
+// The directory of artifacts in the state directory, and the beginning of the names in it.
+const (
+	artifacts      = "artifacts"
+	artifactsOfRun = "run_"
+)
+
 // artifactsDir is where the artifacts of a run are kept.
 func artifactsDir(state string, run task.ID) string {
-	return filepath.Join(state, "artifacts", "run_"+strings.ToLower(string(run)))
+	return filepath.Join(state, artifacts, artifactsOfRun+string(run))
 }

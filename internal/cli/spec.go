@@ -11,6 +11,7 @@ import (
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/repo"
+	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -108,18 +109,25 @@ func (o *runOptions) freezeVars(_ context.Context, p *plan) error {
 // freezeTexts keeps the values of secrets out of the texts of the Spec, where the
 // user's shell may have put them.
 func (o *runOptions) freezeTexts(_ context.Context, p *plan) error {
-	if len(p.secrets) == 0 {
+	for _, text := range append(slices.Collect(maps.Values(p.spec.Env)), p.spec.Description) {
+		if strings.ContainsRune(text, 0) { // it would be taken for the name of a secret
+			return usageError("the prompt, or a variable, holds a NUL character")
+		}
+	}
+	secrets := maps.Clone(p.secrets)
+	maps.DeleteFunc(secrets, func(name string, _ secret.String) bool { return strings.HasPrefix(name, steps.SecretPlain) })
+	if len(secrets) == 0 {
 		return nil
 	}
-	p.spec.Description = secret.Fold(p.spec.Description, p.secrets)
+	p.spec.Description = secret.Fold(p.spec.Description, secrets)
 	p.spec.Agent.Command = slices.Clone(p.spec.Agent.Command)
 	for i, word := range p.spec.Agent.Command {
-		p.spec.Agent.Command[i] = secret.Fold(word, p.secrets)
+		p.spec.Agent.Command[i] = secret.Fold(word, secrets)
 	}
 	for name, value := range p.spec.Env {
-		p.spec.Env[name] = secret.Fold(value, p.secrets)
+		p.spec.Env[name] = secret.Fold(value, secrets)
 	}
-	p.spec.Title = secret.ShowFolded(secret.Fold(o.title, p.secrets))
+	p.spec.Title = secret.ShowFolded(secret.Fold(o.title, secrets))
 	if shown := shownSpec(p.spec); o.title == "" {
 		p.spec.Title = title(shown.Description, shown.Agent.Command)
 	}
@@ -136,6 +144,9 @@ func shownSpec(spec task.Spec) task.Spec {
 	spec.Env = maps.Clone(spec.Env)
 	for name, value := range spec.Env {
 		spec.Env[name] = secret.ShowFolded(value)
+	}
+	for _, address := range []*string{&spec.LLM.AnthropicURL, &spec.LLM.OpenAIURL, &spec.LLM.ForwardURL, &spec.MCP.URL} {
+		*address = config.HideUserinfo(*address)
 	}
 	return spec
 }

@@ -135,7 +135,7 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 		return nil, err
 	}
 	secrets := &runner.Secrets{Key: key, Store: s.store}
-	services, err := s.newServices(secrets)
+	services, err := s.newServices(ctx, secrets)
 	if err != nil {
 		return nil, errors.Join(err, me.Release())
 	}

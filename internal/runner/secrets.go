@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/runner/steps"
@@ -68,7 +69,8 @@ func (s *Secrets) seal(run task.ID, values map[string]secret.String) (map[string
 func newMasker(values map[string]secret.String) *secret.Masker {
 	all := make([]string, 0, len(values))
 	for name, v := range values {
-		if name != steps.SecretLinkKey { // never in a sandbox's sight, and long
+		// The keys of the link are never in a sandbox's sight, and long.
+		if name != steps.SecretLinkKey && !strings.HasPrefix(name, steps.SecretPlain) {
 			all = append(all, v.Reveal())
 		}
 	}

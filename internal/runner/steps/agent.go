@@ -52,6 +52,7 @@ func (s *Steps) StartAgent(ctx context.Context, c *agent.Client, in AgentIn) (Ag
 	if err != nil {
 		return AgentOut{}, err
 	}
+	values = shareable(values, t.Secrets)
 	command := slices.Clone(t.Agent.Command)
 	for i, word := range command {
 		command[i] = secret.Unfold(word, values)
@@ -69,4 +70,18 @@ func (s *Steps) StartAgent(ctx context.Context, c *agent.Client, in AgentIn) (Ag
 		return AgentOut{}, fmt.Errorf("start agent %s: %w", t.Agent.Name, err)
 	}
 	return AgentOut{}, nil
+}
+
+// shareable are the values that the texts of a run may name in its sandbox: the user's
+// own. The keys of models, of the link and of the host's servers are not among them, and
+// are shown as hidden.
+func shareable(values map[string]secret.String, names []string) map[string]secret.String {
+	shared := make(map[string]secret.String, len(values))
+	for name, value := range values {
+		if !slices.Contains(names, name) {
+			value = secret.New(secret.Hidden)
+		}
+		shared[name] = value
+	}
+	return shared
 }

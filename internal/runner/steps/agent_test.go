@@ -22,6 +22,7 @@ func (f *fixture) connect() *agent.Client {
 func TestAgentGetsTheValuesThatWereFolded(t *testing.T) {
 	f := newFixture(t)
 	f.must(f.vault.Put(t.Context(), testRun, "API", secret.New("canary-value")))
+	f.spec.Secrets = []string{"API"}
 	f.spec.Agent.Command = []string{"printf", "%s", secret.Fold("x=canary-value", f.vault[testRun])}
 	c := f.connect()
 	if begun, err := f.SessionBegun(t.Context(), c); err != nil || begun {
@@ -42,6 +43,15 @@ func TestAgentGetsTheValuesThatWereFolded(t *testing.T) {
 	}))
 	if out.String() != "x=canary-value" {
 		t.Errorf("it printed %q", &out)
+	}
+}
+
+// A text that names what is the host's own, a model's key say, does not get its value.
+func TestTextsNameOnlyTheUsersSecrets(t *testing.T) {
+	values := map[string]secret.String{"API": secret.New("mine"), "insightscli.llm.x": secret.New("canary")}
+	text := secret.Unfold("\x00API\x00 \x00insightscli.llm.x\x00", shareable(values, []string{"API"}))
+	if text != "mine [hidden]" {
+		t.Errorf("unfolded to %q", text)
 	}
 }
 

@@ -133,8 +133,9 @@ func (s *Steps) environment(ctx context.Context, t task.Spec) (map[string]string
 		return nil, err
 	}
 	env := map[string]string{}
+	shared := shareable(values, t.Secrets)
 	for k, v := range t.Env {
-		env[k] = secret.Unfold(v, values)
+		env[k] = secret.Unfold(v, shared)
 	}
 	for _, name := range t.Secrets {
 		v, ok := values[name]

@@ -31,6 +31,9 @@ import (
 const (
 	SecretLinkKey = journal.SecretLinkKey // the run's link keys
 	SecretToken   = "insightscli.token"
+	// SecretPlain is followed by a name: such a value is sealed like the others and not
+	// masked, because it may be an ordinary word.
+	SecretPlain = "insightscli.plain."
 )
 
 // tokens mints the scoped access token of a run.
