@@ -40,7 +40,7 @@ func (h hosted) Run(ctx context.Context, spec task.Spec, secrets map[string]secr
 }
 
 // resume takes a recorded run that nobody owns and carries it out.
-func (h hosted) resume(ctx context.Context, run task.ID, sink task.Sink) (task.Result, error) {
+func (h hosted) resume(ctx context.Context, run task.ID, inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
 	return h.within(ctx, func(p *process) (task.Result, error) {
 		if ctx.Err() != nil {
 			return task.Result{}, context.Cause(ctx)
@@ -53,7 +53,7 @@ func (h hosted) resume(ctx context.Context, run task.ID, sink task.Sink) (task.R
 		if !ok {
 			return task.Result{}, started(run)
 		}
-		return p.runner.Execute(ctx, run, nil, sink)
+		return p.runner.Execute(ctx, run, inbox, sink)
 	})
 }
 

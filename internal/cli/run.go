@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -174,17 +175,26 @@ func (o *runOptions) execute(ctx context.Context, p plan) error {
 	return o.ended(result, sink, o.exitCode)
 }
 
-// watch carries out the run with this terminal as its screen, and, of an interactive
-// one, as the place where its agent asks.
+// watch carries out the run with this terminal as its screen.
 func (o *runOptions) watch(ctx context.Context, ex executor, p plan, sink task.Sink) (task.Result, error) {
-	if p.spec.Mode != task.ModeInteractive {
-		return ex.Run(ctx, p.spec, p.secrets, nil, sink)
+	return o.attend(ctx, p.spec.Mode, sink, func(inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
+		return ex.Run(ctx, p.spec, p.secrets, inbox, sink)
+	})
+}
+
+// attend makes this terminal the place where the agent of an interactive run asks, while
+// run carries it out.
+func (o *runOptions) attend(ctx context.Context, mode task.Mode, sink task.Sink, run func(<-chan task.Input, task.Sink) (task.Result, error)) (task.Result, error) {
+	if st := o.app.streams; mode != task.ModeInteractive || !st.InTTY || !st.ErrTTY {
+		return run(nil, sink)
 	}
 	talk := newTalk(sink, o.app.streams.Err)
 	talking, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	defer stop()
-	go talk.run(talking, o.app.streams.In)
-	return ex.Run(ctx, p.spec, p.secrets, talk.inbox, talk)
+	wg.Go(func() { talk.run(talking, o.app.streams.In) })
+	return run(talk.inbox, talk)
 }
 
 // ended reports how a run went, and whether all of it could be shown.

@@ -20,9 +20,6 @@ const maxPrompt = 1<<20 - 1<<16
 // maxTitle is the length of a task's title, in characters.
 const maxTitle = 255
 
-// addFlags binds the flags of `run`. Those that override a setting are only
-// declared: givenSettings hands them to the configuration, which knows their types
-// and defaults.
 // completeValues has the shell propose the values of those flags that have few.
 func completeValues(cmd *cobra.Command) {
 	for flag, values := range map[string][]string{
@@ -43,6 +40,9 @@ func completeValues(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("schema") // as above
 }
 
+// addFlags binds the flags of `run`. Those that override a setting are only
+// declared: givenSettings hands them to the configuration, which knows their types
+// and defaults.
 func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.StringVar(&o.agent, "agent", "", "`AGENT` that works: exec (the default with -- COMMAND), claude, codex or acp:CMD")

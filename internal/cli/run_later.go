@@ -78,7 +78,9 @@ func runStart(ctx context.Context, o *runOptions) error {
 		return h.leave(ctx)
 	}
 	sink := o.app.sink(o.json, o.quiet, len(rec.Spec.Schema) > 0)
-	result, err := h.resume(ctx, id, sink)
+	result, err := o.attend(ctx, rec.Spec.Mode, sink, func(inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
+		return h.resume(ctx, id, inbox, sink)
+	})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,8 +27,8 @@ type talk struct {
 	queue   []task.Event
 	arrived chan struct{} // capacity 1
 
-	asked *task.Permission // what waits for an answer
-	turn  bool             // it is theirs to say what comes next
+	asked []task.Permission // what waits for an answer; the first one is asked for
+	turn  bool              // it is theirs to say what comes next
 }
 
 func newTalk(sink task.Sink, err io.Writer) *talk {
@@ -89,26 +90,44 @@ func (t *talk) look() {
 	t.queue = nil
 	t.mu.Unlock()
 	for _, ev := range events {
-		switch {
-		case ev.Kind == task.KindPermission:
+		switch ev.Kind {
+		case task.KindPermission:
 			var p task.Permission
 			if json.Unmarshal(ev.Params, &p) == nil {
-				t.asked = &p
-				t.ask()
+				t.asked = append(t.asked, p)
+				t.askFirst(len(t.asked) == 1)
 			}
-		case ev.Kind == task.KindTurn:
-			t.turn = true
-			fmt.Fprint(t.err, "your turn (an empty line ends the run)> ")
-		case t.asked != nil: // answered, by them or by somebody else
-			t.asked = nil
+		case task.KindTurn:
+			var turn task.Turn
+			if json.Unmarshal(ev.Params, &turn) == nil && (turn.OK || turn.Category == task.TurnCancelled) {
+				t.turn = true // one that failed ends the run
+				fmt.Fprint(t.err, "your turn (an empty line ends the run)> ")
+			}
+		default:
+			t.resolved(ev)
 		}
 	}
 }
 
-// ask shows the request that waits.
-func (t *talk) ask() {
-	fmt.Fprintf(t.err, "The agent asks for leave: %s\n", render.Clean(t.asked.ToolCall.Title))
-	for i, o := range t.asked.Options {
+// resolved takes a question away that was answered, by them or by somebody else.
+func (t *talk) resolved(ev task.Event) {
+	var answered struct{ RequestID string }
+	if json.Unmarshal(ev.Params, &answered) != nil || len(t.asked) == 0 {
+		return
+	}
+	first := t.asked[0].RequestID
+	t.asked = slices.DeleteFunc(t.asked, func(p task.Permission) bool { return p.RequestID == answered.RequestID })
+	t.askFirst(len(t.asked) > 0 && t.asked[0].RequestID != first)
+}
+
+// askFirst shows the request that waits longest, if that is news.
+func (t *talk) askFirst(news bool) {
+	if !news {
+		return
+	}
+	asked := t.asked[0]
+	fmt.Fprintf(t.err, "The agent asks for leave: %s\n", render.Clean(asked.ToolCall.Title))
+	for i, o := range asked.Options {
 		fmt.Fprintf(t.err, "  %d  %s\n", i+1, render.Clean(o.Name))
 	}
 	fmt.Fprint(t.err, "number> ")
@@ -117,15 +136,8 @@ func (t *talk) ask() {
 // line takes one line. It reports whether they may say more.
 func (t *talk) line(ctx context.Context, line string) bool {
 	switch {
-	case t.asked != nil:
-		n, err := strconv.Atoi(line)
-		if err != nil || n < 1 || n > len(t.asked.Options) {
-			t.ask()
-			return true
-		}
-		in := task.Input{Kind: task.InputPermission, Name: t.asked.RequestID, Value: t.asked.Options[n-1].ID}
-		t.asked = nil
-		return t.say(ctx, in)
+	case len(t.asked) > 0:
+		return t.answer(ctx, line)
 	case line == "" && t.turn:
 		return false
 	case line == "":
@@ -133,6 +145,19 @@ func (t *talk) line(ctx context.Context, line string) bool {
 	}
 	t.turn = false
 	return t.say(ctx, task.Input{Kind: task.InputMessage, Text: line})
+}
+
+// answer takes the number of an option.
+func (t *talk) answer(ctx context.Context, line string) bool {
+	asked := t.asked[0]
+	n, err := strconv.Atoi(line)
+	if err != nil || n < 1 || n > len(asked.Options) {
+		t.askFirst(true)
+		return true
+	}
+	t.asked = t.asked[1:]
+	t.askFirst(len(t.asked) > 0)
+	return t.say(ctx, task.Input{Kind: task.InputPermission, Name: asked.RequestID, Value: asked.Options[n-1].ID})
 }
 
 func (t *talk) say(ctx context.Context, in task.Input) bool {
