@@ -13,7 +13,7 @@ import (
 // maxKey bounds the text of a key: one of 16384 bits has 13 KB.
 const maxKey = 64 << 10
 
-// NormalKey returns a private key in one form: PEM as it was typed (PKCS#1 or PKCS#8),
+// NormalKey returns a private key in one form: PEM, as PKCS#1 or PKCS#8 as it was,
 // lines that end in LF, no end of line after the last. It takes what a .env or a
 // clipboard makes of a key: CRLF, \n in two characters, quotes and blanks around it.
 func NormalKey(text secret.String) (secret.String, error) {
@@ -42,8 +42,9 @@ func readKey(text secret.String) (*pem.Block, *rsa.PrivateKey, error) {
 	case block.Type != "RSA PRIVATE KEY" && block.Type != "PRIVATE KEY":
 		return bad(again, "is a %s", strings.ToLower(block.Type))
 	}
+	// The first line says which of the two it is, and is not always right.
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return block, key, nil
+		return &pem.Block{Type: "RSA PRIVATE KEY", Bytes: block.Bytes}, key, nil
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -54,7 +55,7 @@ func readKey(text secret.String) (*pem.Block, *rsa.PrivateKey, error) {
 	if !ok {
 		return bad(again, "is not an RSA key, and GitHub's are")
 	}
-	return block, key, nil
+	return &pem.Block{Type: "PRIVATE KEY", Bytes: block.Bytes}, key, nil
 }
 
 // unfold undoes what a .env does to lines.
