@@ -37,7 +37,7 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{config: c, spec: o.newSpec(c)}
+	p := plan{config: c, spec: o.newSpec(c), notices: c.Notices}
 	for _, step := range []func(context.Context, *plan) error{
 		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezeModel, o.freezeSchema,
 		o.freezeMCP, o.freezeProgram, o.freezeSkills, o.freezeTexts,

@@ -26,6 +26,9 @@ type Config struct {
 	Account Account `mapstructure:",squash"`
 	Machine Machine `mapstructure:",squash"`
 
+	// Notices tell people what is odd about the files; they name no value.
+	Notices []string `mapstructure:"-"`
+
 	values []Value
 }
 

@@ -13,9 +13,11 @@
 // $XDG_CONFIG_HOME/insightscli. A file that cannot be understood is an error that
 // names the file and the line; so is an unknown key of a YAML file, where it would
 // be a typing mistake. A .env file is shared with other programs: what is not ours
-// there is left alone, and it is never loaded into the process.
+// there is left alone, a line that makes no sense is a notice and no error, and the
+// file is never loaded into the process.
 //
 // Viper merges and decodes; it is an implementation detail, always a fresh
-// instance and never in a signature. Godotenv reads .env files; go.yaml.in/yaml/v3
-// is used directly because only its nodes know line numbers.
+// instance and never in a signature. Package dotenv reads .env files, and godotenv
+// to tell where other programs read something else; go.yaml.in/yaml/v3 is used
+// directly because only its nodes know line numbers.
 package config

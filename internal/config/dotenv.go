@@ -2,47 +2,91 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/joho/godotenv"
+
+	"github.com/Insights/insightscli/setup/dotenv"
 )
 
-// readDotenv reads a .env file. Variables that are no setting of ours are left
-// out. The parser's own error is not passed on: it quotes the rest of the file,
-// secrets included.
-func readDotenv(path string) (entries, error) {
+// readDotenv reads a .env file and says what is odd about it. Variables that are no
+// setting of ours are left out. Other programs read the file with godotenv, or by its
+// rules; where they and package dotenv differ, package dotenv is right, and a notice says
+// so. Godotenv's own error is not passed on: it quotes the rest of the file, secrets
+// included.
+func readDotenv(path string) (entries, []string, error) {
 	b, err := readFile(path)
 	if err != nil || b == nil {
-		return nil, err
+		return nil, nil, err
 	}
-	vars, err := godotenv.UnmarshalBytes(b)
-	if err != nil {
-		return nil, &lineError{line: badLine(b, err), err: errors.New("this line cannot be read as KEY=VALUE")}
-	}
-	if name := misspelt(vars); name != "" {
-		return nil, &lineError{line: lineOf(b, name), err: fmt.Errorf("unknown variable %q", name)}
+	f := dotenv.Parse(b)
+	if name := misspelt(f.Keys()); name != "" {
+		return nil, nil, &lineError{line: f.Line(name), err: fmt.Errorf("unknown variable %q", name)}
 	}
 	got := entries{}
 	for _, s := range Settings() {
-		if text := vars[s.Name]; text != "" && !s.EnvOnly {
-			got[s.Name] = entry{text: text, line: lineOf(b, s.Name)}
+		if text, _ := f.Get(s.Name); text != "" && !s.EnvOnly {
+			got[s.Name] = entry{text: text, line: f.Line(s.Name)}
 		}
 	}
-	return got, nil
+	return got, dotenvNotices(b, f), nil
 }
+
+// dotenvNotices tells of lines that nobody can read, or else of those that other programs
+// cannot, or else of settings that they read differently.
+func dotenvNotices(src []byte, f *dotenv.File) []string {
+	if bad := f.Problems(); len(bad) > 0 {
+		return []string{onLines(bad, "cannot be read as KEY=VALUE and is left out")}
+	}
+	theirs, err := godotenv.UnmarshalBytes(src)
+	if err != nil {
+		if line := badLine(src, err); line > 0 {
+			return []string{onLines([]int{line}, "cannot be read by many other programs")}
+		}
+		return []string{": many other programs cannot read this file"}
+	}
+	var differ []int
+	for _, s := range Settings() {
+		if ours, ok := f.Get(s.Name); ok && ours != theirs[s.Name] {
+			differ = append(differ, f.Line(s.Name))
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return []string{onLines(differ, "is read differently by many other programs; put its value in single quotes")}
+}
+
+// onLines says what holds for each of the lines, behind the name of their file.
+func onLines(lines []int, what string) string {
+	slices.Sort(lines)
+	text := fmt.Sprintf(":%d: this line %s", lines[0], what)
+	if len(lines) == 1 {
+		return text
+	}
+	var others []string
+	for _, n := range lines[1:min(len(lines), maxLines)] {
+		others = append(others, strconv.Itoa(n))
+	}
+	if len(lines) > maxLines {
+		others = append(others, "…")
+	}
+	return text + " (so with " + strings.Join(others, ", ") + ")"
+}
+
+// maxLines bounds how many lines a notice names.
+const maxLines = 6
 
 // ownPrefix begins the names of those variables that nobody else uses.
 const ownPrefix = "INSIGHTSCLI_"
 
-// misspelt returns a name in vars that is ours by its beginning and no setting.
-// Other names are somebody else's.
-func misspelt(vars map[string]string) string {
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
+// misspelt returns a name that is ours by its beginning and no setting. Other names are
+// somebody else's.
+func misspelt(names []string) string {
+	for _, name := range slices.Sorted(slices.Values(names)) {
 		known := slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Name == name })
 		if strings.HasPrefix(name, ownPrefix) && !strings.HasPrefix(name, ownPrefix+"TEST_") && !known {
 			return name
@@ -91,21 +135,4 @@ func badLine(src []byte, err error) int {
 		return 0
 	}
 	return 1 + bytes.Count(src[:at], []byte{'\n'})
-}
-
-// lineOf finds the line of the last assignment to name, KEY=VALUE or KEY: VALUE; 0 if
-// it is not plain.
-func lineOf(src []byte, name string) int {
-	found := 0
-	for i, line := range strings.Split(string(src), "\n") {
-		end := max(strings.IndexAny(line, "=:"), 0)
-		words := strings.Fields(line[:end])
-		if len(words) == 2 && words[0] == "export" {
-			words = words[1:]
-		}
-		if len(words) == 1 && words[0] == name {
-			found = i + 1
-		}
-	}
-	return found
 }

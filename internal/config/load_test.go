@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,8 +174,7 @@ func TestWrongFiles(t *testing.T) {
 		{"syntax", "insights.yaml", "a: b: c\n", "insights.yaml:1: mapping values are not allowed in this context"},
 		{"duration", "insights.yaml", "\ntimeout: soon\n", `insights.yaml:2: INSIGHTSCLI_TIMEOUT: "soon" is not a length of time such as 90s, 30m or 3h`},
 		{"url", ".env", "X=1\nSANDBOX_API_URL=localhost:8000\n", ".env:2: SANDBOX_API_URL: not an http:// or https:// URL"},
-		{"dotenv", ".env", "A=1\nB C\nSECRET=canary\n", ".env:2: this line cannot be read as KEY=VALUE"},
-		{"open quote", ".env", "A=1\nSECRET=\"canary\n", ".env:2: this line cannot be read as KEY=VALUE"},
+		{"misspelt", ".env", "A=1\nB C\nINSIGHTSCLI_TIMEUOT=canary\n", `.env:3: unknown variable "INSIGHTSCLI_TIMEUOT"`},
 		{"mount map", ".env", "SANDBOX_REPO_MOUNT_MAP=a/b:rel\n", `.env:1: SANDBOX_REPO_MOUNT_MAP: entry "a/b:rel" has a relative path; write an absolute one or ~/…`},
 	}
 	for _, tt := range tests {
@@ -187,6 +187,35 @@ func TestWrongFiles(t *testing.T) {
 			}
 			if strings.Contains(fmt.Sprint(err), "canary") {
 				t.Error("the error shows a secret")
+			}
+		})
+	}
+}
+
+// A .env belongs to many programs: what one of them cannot read keeps nobody from the
+// rest, and is told without its text.
+func TestOddLinesOfDotenvAreNotices(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"all is well", "\ufeffA='1'\nSANDBOX_PROVIDER=docker # why\n", ""},
+		{"no assignment", "A=1\nB C\nSECRET=canary\nSANDBOX_PROVIDER=docker\n", "this line cannot be read as KEY=VALUE and is left out"},
+		{"open quote", "SANDBOX_PROVIDER=docker\nSECRET=\"canary\n", "this line cannot be read as KEY=VALUE and is left out"},
+		{"a quote too many", "A=1\nSECRET=\"canary\"canary\"\nSANDBOX_PROVIDER=docker\n", "this line cannot be read as KEY=VALUE and is left out"},
+		{"several", "A=1\n1\n2\n3\n4\n5\n6\n7\nSANDBOX_PROVIDER=docker\n", "this line cannot be read as KEY=VALUE and is left out (so with 3, 4, 5, 6, 7, …)"},
+		{"a name with a hyphen", "A=1\nMY-KEY=canary\nSANDBOX_PROVIDER=docker\n", "this line cannot be read by many other programs"},
+		{"two comments", "A=1\nSANDBOX_PROVIDER=docker # why # canary\n", "this line is read differently by many other programs; put its value in single quotes"},
+		{"a dollar", "SANDBOX_PROVIDER=docker\nMODAL_TOKEN_ID=canary$1234\n", "this line is read differently by many other programs; put its value in single quotes"},
+		{"a dollar of somebody else", "SANDBOX_PROVIDER=docker\nTOKEN=canary$1234\n", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlace(t)
+			p.write(filepath.Join(p.sub, ".env"), tt.text)
+			var want []string
+			if tt.want != "" {
+				want = []string{".env:2: " + tt.want}
+			}
+			if c, err := p.load(nil); err != nil || c.Provider != "docker" || !slices.Equal(c.Notices, want) {
+				t.Errorf("provider %q, notices %q, %v", c.Provider, c.Notices, err)
 			}
 		})
 	}
