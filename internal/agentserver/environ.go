@@ -10,9 +10,6 @@ import (
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
-// binDir holds what we give the agent: it comes first in its PATH.
-const binDir = "/opt/insights/bin"
-
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environ returns the environment of the agent's processes, commands of the host among
@@ -30,7 +27,7 @@ func environ(boot wire.Boot) (list, withheld []string) {
 		}
 		env[k] = boot.Env[k]
 	}
-	env["PATH"] = binDir + string(os.PathListSeparator) + env["PATH"]
+	env["PATH"] = wire.BinDir + string(os.PathListSeparator) + env["PATH"]
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])
 	}

@@ -22,7 +22,7 @@ import (
 // Container is the first thing that PID 1 of a container does, as root with CHOWN,
 // KILL, NET_ADMIN, SETGID, SETPCAP and SETUID and nothing else, or as the agent
 // itself where the engine maps one uid only. It reads the boot file and removes it,
-// listens for the host, refuses metadata addresses, makes the agent's passwd entry
+// listens for the host, refuses metadata addresses, makes the agent's passwd entry, git
 // and directories, and gives up every capability but KILL, SETGID and SETUID, which
 // no process of the agent inherits.
 func Container() (*Jail, error) {
@@ -95,6 +95,9 @@ func prepareContainer(boot wire.Boot) error {
 		return step(plan.StepFiles, err)
 	}
 	if err := nameAgent("/etc/group", groupLine(boot.GID), boot.GID); err != nil {
+		return step(plan.StepFiles, err)
+	}
+	if err := errors.Join(placeGuard(""), keepPath("/etc/profile")); err != nil {
 		return step(plan.StepFiles, err)
 	}
 	for _, dir := range []string{boot.Home, boot.Dir} {

@@ -57,10 +57,13 @@ func enterContainer(dir string) error {
 	mount("proc", "/proc", "proc", 0)
 	mount("tmpfs", "/run", "tmpfs", 0)
 	mount("tmpfs", "/home", "tmpfs", 0)
-	err = errors.Join(err, os.Mkdir(wire.LinkDir, 0o700), os.WriteFile("/run/server", server, 0o755))
+	mount("tmpfs", "/opt", "tmpfs", 0)
+	err = errors.Join(err, os.Mkdir(wire.LinkDir, 0o700), os.MkdirAll(wire.BinDir, 0o755), os.WriteFile(wire.ServerPath, server, 0o711),
+		os.WriteFile(wire.GitPath, []byte("#!/bin/sh\necho of the image"), 0o755))
 	mount(filepath.Join(dir, "link"), wire.LinkDir, "", unix.MS_BIND)
 	mount(filepath.Join(dir, "passwd"), "/etc/passwd", "", unix.MS_BIND)
 	mount(filepath.Join(dir, "group"), "/etc/group", "", unix.MS_BIND)
+	mount(filepath.Join(dir, "profile"), "/etc/profile", "", unix.MS_BIND)
 	mount("tmpfs", "/tmp", "tmpfs", 0)
 	err = errors.Join(err, os.MkdirAll("/tmp/workspace/repos", 0o755)) // as an engine makes parents of mounts
 	for _, args := range []string{"link set lo up", "link add d0 type veth peer name d1", "addr add 10.99.0.2/24 dev d0", "link set d0 up", "link set d1 up", "route add default via 10.99.0.1"} {
@@ -71,7 +74,7 @@ func enterContainer(dir string) error {
 	if err != nil {
 		return err
 	}
-	return become("/run/server", "serve")
+	return become(wire.ServerPath, "serve")
 }
 
 // become executes the program with the engine's capabilities only.
@@ -141,6 +144,9 @@ func checkContainer(t *testing.T, client *agent.Client, dir string) {
 		"grep CapEff /proc/1/status | cut -f2":                                              "00000000000000e0", // KILL, SETGID, SETUID
 		"grep CapBnd /proc/1/status | cut -f2":                                              "0000000000000000",
 		"stat -c %u:%g /home/agent /tmp/workspace /tmp/workspace/repos | sort -u":           "1000:1000",
+		"git commit 2>&1 | head -n 1; git push 2>/dev/null; echo $?":                        "git commit is disabled in Insights Desktop: commits must be signed.\n1",
+		"git --version; git log --grep commit -1 2>&1 | head -n 1 | cut -c -5":              gitVersion(t) + "\nfatal",
+		"sh -lc 'command -v git; git push 2>/dev/null; echo $?'":                            wire.GitPath + "\n1",
 		"stat -c %u /home":     "0",
 		"echo /proc/self/fd/*": "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3", // 3 is the shell's own
 		"cat /proc/1/environ 2>/dev/null | wc -c; ls /run/insights 2>&1 | grep -c denied; kill -9 1 2>/dev/null || echo no": "0\n1\nno",
@@ -176,6 +182,7 @@ func containerDir(t *testing.T) (string, link.HostKey) {
 		os.Mkdir(linkDir, 0o700), os.WriteFile(bootFile, boot, 0o600),
 		os.Chown(linkDir, invoker, invoker), os.Chown(bootFile, invoker, invoker),
 		os.WriteFile(filepath.Join(dir, "passwd"), []byte("root:x:0:0::/root:/bin/sh"), 0o644),
+		os.WriteFile(filepath.Join(dir, "profile"), []byte("PATH=/usr/bin:/bin\n"), 0o644),
 		os.WriteFile(filepath.Join(dir, "group"), []byte("root:x:0:\n"), 0o644))
 	if err != nil {
 		t.Fatal(err)
@@ -195,4 +202,13 @@ func mustExecutable(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func gitVersion(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -34,6 +34,10 @@ func (b *rootBuilder) etc() error {
 			return err
 		}
 	}
+	// What is there is a copy, or nothing: this file is never bound.
+	if err := keepPath(newRoot + "/etc/profile"); err != nil {
+		return step(plan.StepFiles, err)
+	}
 	for name, text := range ownFiles(b.Hostname, b.Home, b.UID, b.GID) {
 		if err := writeCopy(newRoot+"/etc/"+name, []byte(text), 0o644); err != nil {
 			return step(plan.StepFiles, err)

@@ -192,6 +192,9 @@ func (b *rootBuilder) early() error {
 	if err := b.mount(plan.Mount{Source: b.Server, Target: wire.ServerPath, ReadOnly: true}); err != nil {
 		return err
 	}
+	if err := placeGuard(newRoot); err != nil {
+		return step(plan.StepFiles, err)
+	}
 	for _, m := range b.Mounts {
 		if b.isLate(m.Target) {
 			continue

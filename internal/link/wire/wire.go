@@ -26,11 +26,12 @@ const (
 
 // Paths inside every sandbox.
 const (
-	LinkDir     = "/run/insights" // bound from the host
-	SocketName  = "agent.sock"    // in LinkDir
-	BootName    = "boot.json"     // in LinkDir, read and removed by PID 1; absent where a pipe is used
-	ServerPath  = "/opt/insights/bin/insights-agent-server"
-	GitPath     = "/opt/insights/bin/git" // the git guard: a link to the agent server
+	LinkDir     = "/run/insights"     // bound from the host
+	SocketName  = "agent.sock"        // in LinkDir
+	BootName    = "boot.json"         // in LinkDir, read and removed by PID 1; absent where a pipe is used
+	BinDir      = "/opt/insights/bin" // comes first in the agent's PATH
+	ServerPath  = BinDir + "/insights-agent-server"
+	GitPath     = BinDir + "/git" // the git guard: a link to the agent server
 	ServerLog   = "/tmp/agent-server.log"
 	ObjectsDir  = "/opt/insights/objects" // read-only git object directories, one numbered subdirectory each
 	ProgramsDir = "/opt/insights/agents"  // agents' programs that were mounted from the host, one entry each
