@@ -242,15 +242,10 @@ func (o *setupOptions) appStep(lookup func(string) string) setup.GitHubApp {
 	return setup.GitHubApp{
 		Missing: missing(lookup, appNames()...),
 		Create: func(ctx context.Context) (string, error) {
-			w, err := (&githubAppOptions{app: o.app, open: ghapp.OpenBrowser, timeout: time.Hour, envFile: o.envFile}).work()
-			if err != nil {
-				return "", err
-			}
-			err = w.prepare()
-			if err == nil {
-				err = w.create(ctx)
-			}
-			return "created it, and wrote its four values to " + w.env, err
+			err := runCreateGitHubApp(ctx, &githubAppOptions{
+				app: o.app, open: ghapp.OpenBrowser, timeout: time.Hour, envFile: o.envFile,
+			})
+			return "its four values are in " + o.path(), err
 		},
 	}
 }
