@@ -7,8 +7,9 @@
 // begins at the first " #", one bad line does not hide the others, and a quoted value may
 // end with a backslash. It writes a value so that godotenv, a POSIX shell that sources
 // the file, and this package all read exactly that value, whatever it is, if it holds no
-// NUL. (A shell gets "\r" behind every unquoted value of a file with CRLF line endings,
-// and reads no line that it could not read before.)
+// NUL. Three things are the shell's own: it gets "\r" behind every value of a file with
+// CRLF line endings; one bad line makes it give up; and with "set -u" it refuses a value
+// with a CRLF, and one that holds a single quote and ends with a double quote.
 //
 // [Edit] changes a file on disk: under a lock, at once or not at all. Nothing here reads
 // the environment, prints or asks.
@@ -106,7 +107,7 @@ func (f *File) Set(key, value string) error {
 	if found && f.lines[at].value == value && f.portable(f.lines[at]) {
 		return nil
 	}
-	for _, form := range f.forms(key) {
+	for _, form := range f.forms(key, value) {
 		literal, ok := form.write(key, value, f.lineEnd())
 		if !ok {
 			continue

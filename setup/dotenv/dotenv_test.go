@@ -85,6 +85,7 @@ func TestWhatIsWritten(t *testing.T) {
 		{"the last of two", "K=1\nA=1\nK=2\n", "new", "K=1\nA=1\nK=new\n"},
 		{"quotes stay", "K=\"old\"\r\nB='x'\r\n", "new", "K=\"new\"\r\nB='x'\r\n"},
 		{"quotes that cannot stay", "K='old'\n", "it's", "K=\"it's\"\n"},
+		{"quotes that had better not stay", "K=\"old\"\n", `say "hi"`, "K='say \"hi\"'\n"},
 		{"several lines", "K=\"a\nK=b\nc\" # d\nB=1\n", "x\ny", "K=\"x\ny\" # d\nB=1\n"},
 		{"no value before a comment", "K= # why\n", "", "K='' # why\n"},
 		{"no value", "K=\nA=1\n", "new", "K=new\nA=1\n"},

@@ -84,17 +84,18 @@ func isPlain(value string) bool {
 	return true
 }
 
-// forms returns those that Set tries for key, the one in use first.
-func (f *File) forms(key string) []form {
+// forms returns those that Set tries for key, the one in use first unless it is bad at
+// the value.
+func (f *File) forms(key, value string) []form {
 	at, found := f.last[key]
 	if !found {
 		return []form{bare, single, double, padded}
 	}
 	l := f.lines[at]
 	switch written := f.src[l.valueAt:l.valueEnd]; {
-	case bytes.HasPrefix(written, []byte(`"`)):
+	case bytes.HasPrefix(written, []byte(`"`)) && !strings.HasSuffix(value, `"`):
 		return []form{double, single, padded}
-	case bytes.HasPrefix(written, []byte("'")), !l.bareFits():
+	case bytes.HasPrefix(written, []byte(`"`)), bytes.HasPrefix(written, []byte("'")), !l.bareFits():
 		return []form{single, double, padded}
 	}
 	return []form{bare, single, double, padded}
