@@ -267,7 +267,8 @@ one with a single click. By hand:
 
   1. GitHub, Settings, Developer Settings, GitHub Apps, New GitHub App
      (https://github.com/settings/apps/new)
-  2. Setup URL, not the Callback or Homepage URL: ` + ghapp.DefaultSetupURL + `
+  2. Setup URL, not the Callback or Homepage URL:
+     ` + ghapp.DefaultSetupURL + `
   3. Callback URL: ` + ghapp.DefaultCallbackURL + `
   4. Permissions: Contents and Pull requests, read and write; Metadata, read;
      Issues and Workflows, read and write, are optional. No webhook.
