@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/Insights/insightscli/internal/task"
@@ -292,5 +293,62 @@ func TestRecordingThatFailsIsTold(t *testing.T) {
 	}
 	if a := w.post("/anthropic/v1/messages", askClaude); a.status != 200 || !strings.Contains(w.notice(), "error: what a request") {
 		t.Errorf("%d, notices %s", a.status, w.notice())
+	}
+}
+
+// TestBudgetOfManyAtOnce: who asks a hundred times at once gets no hundred answers of
+// which none has been accounted yet.
+func TestBudgetOfManyAtOnce(t *testing.T) {
+	const clients = 40
+	arrived, goOn := make(chan struct{}, clients), make(chan struct{})
+	p := newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-goOn
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"model":"claude-opus-5-5","usage":{"input_tokens":600,"output_tokens":600}}`)
+	})
+	route := p.both()
+	route.Budget.MaxTokens = 1000
+	w := newWorld(t, route)
+	status := make(chan int, clients)
+	var asking sync.WaitGroup
+	for range clients {
+		asking.Go(func() { status <- w.post("/v1/messages", askClaude).status })
+	}
+	for range maxAtOnce {
+		<-arrived
+	}
+	close(goOn)
+	asking.Wait()
+	close(status)
+	got := map[int]int{}
+	for s := range status {
+		got[s]++
+	}
+	if got[200] != maxAtOnce || got[403] != clients-maxAtOnce {
+		t.Errorf("%v", got)
+	}
+	if n := len(w.gateway.queues.runs); n != 0 {
+		t.Errorf("%d queues are left", n)
+	}
+}
+
+// TestDearerTiersAreRefusedUnderABudget: a request must not choose a price that the list does
+// not know.
+func TestDearerTiersAreRefusedUnderABudget(t *testing.T) {
+	for _, tier := range []string{`"service_tier":"priority"`, `"speed":"fast"`} {
+		p := newProvider(t, says("application/json", `{"usage":{"input_tokens":1,"output_tokens":1}}`))
+		route := p.both()
+		w := newWorld(t, route)
+		body := `{"model":"gpt-5.5",` + tier + `}`
+		if a := w.post("/v1/responses", body); a.status != 200 {
+			t.Errorf("%s without a budget: %d %s", tier, a.status, a.body)
+		}
+		w.mu.Lock()
+		w.route.Budget.MaxCost = 1
+		w.mu.Unlock()
+		if a := w.post("/v1/responses", body); a.status != 403 {
+			t.Errorf("%s: %d %s", tier, a.status, a.body)
+		}
 	}
 }

@@ -35,4 +35,6 @@
 //
 // A budget is checked before each request that a model answers. Requests that are in
 // flight when it is used up are finished: the overshoot is bounded by what those cost.
+// They are few, because those of a run with a budget wait for each other. A request for a
+// dearer tier than the listed one is refused under a bound on the cost.
 package llm

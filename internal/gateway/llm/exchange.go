@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ type exchange struct {
 	upload *upload
 	meter  *meter
 	once   sync.Once // for the account
+	leave  func()    // gives back what admit took; may be nil
 }
 
 // handle serves one request; run is empty where the token names it.
@@ -54,6 +56,9 @@ func (g *Gateway) handle(w http.ResponseWriter, r *http.Request, run task.ID) {
 
 // end writes the line of the request.
 func (x *exchange) end() {
+	if x.leave != nil {
+		x.leave()
+	}
 	x.line.Took = time.Since(x.started)
 	if x.upload != nil {
 		s := x.upload.sent()
@@ -90,16 +95,27 @@ func (x *exchange) admit(r *http.Request, run task.ID) (f *refusal) {
 		return x.forbid("no_upstream", "this run has no access to such models: set %s on the host, or %s",
 			x.endpoint.dialect.key(), x.endpoint.dialect.urlVariable())
 	}
-	if x.endpoint.answers && x.route.Budget.limited() {
-		spent, err := x.g.cfg.Spent(r.Context(), x.line.Run)
-		if err != nil {
-			return x.trouble("read what the run has used", err)
-		}
-		if why := x.route.Budget.Exceeded(spent); why != "" {
-			return x.forbid("budget_exceeded", "%s", why)
-		}
+	if f := x.checkBody(r); f != nil || !x.endpoint.answers || !x.route.Budget.limited() {
+		return f
 	}
-	return x.checkBody(r)
+	return x.afford(r.Context())
+}
+
+// afford looks whether the run's budget allows another request. What those that are
+// going on will use is not known, so only a few go on at once and the others wait here.
+func (x *exchange) afford(ctx context.Context) *refusal {
+	var err error
+	if x.leave, err = x.g.queues.enter(ctx, x.line.Run); err != nil {
+		return x.trouble("wait for the run's other requests", err)
+	}
+	spent, err := x.g.cfg.Spent(ctx, x.line.Run)
+	if err != nil {
+		return x.trouble("read what the run has used", err)
+	}
+	if why := x.route.Budget.Exceeded(spent); why != "" {
+		return x.forbid("budget_exceeded", "%s", why)
+	}
+	return nil
 }
 
 // identify finds the run of the token.
@@ -239,8 +255,10 @@ func (x *exchange) watch(w http.ResponseWriter, r *http.Request) (*http.Request,
 		out.ContentLength = -1
 		return out, nil
 	}
-	body, err := io.ReadAll(x.upload)
-	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	// Made as large as it becomes: many clients may be sending at once.
+	body := bytes.NewBuffer(make([]byte, 0, int(r.ContentLength)+len(includeUsage)+bytes.MinRead))
+	_, err := body.ReadFrom(x.upload)
+	out.Body, out.ContentLength = io.NopCloser(body), int64(body.Len())
 	return out, err
 }
 

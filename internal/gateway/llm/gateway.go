@@ -91,6 +91,7 @@ type Gateway struct {
 	cfg       Config
 	transport *http.Transport
 	buffers   buffers
+	queues    queues
 }
 
 var _ http.Handler = (*Gateway)(nil)

@@ -58,6 +58,10 @@ func known(key []byte) string {
 		return "stream_options"
 	case "background":
 		return "background"
+	case "service_tier":
+		return "service_tier"
+	case "speed":
+		return "speed"
 	case "type":
 		return "type"
 	case "usage":

@@ -145,6 +145,10 @@ func (u *upload) member(parent, key string, raw []byte, _ int) {
 		if u.dialect == openai && string(bytes.TrimSpace(raw)) == "true" {
 			u.refuse("no_background", "the LLM gateway of insightscli does not serve background responses")
 		}
+	case "service_tier", "speed":
+		if tier := text(raw); u.price != nil && (tier == "priority" || tier == "fast") {
+			u.refuse("no_price", "what "+key+" "+tier+" costs is not known, so --max-cost cannot be kept: leave it out")
+		}
 	}
 }
 
