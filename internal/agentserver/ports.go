@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxPort bounds the connections of one service that are held or carried. Further
-	// ones wait in the kernel.
-	maxPort = 256
+	// maxPort bounds the connections of one service that are held or carried, each of
+	// which may fill a window of the host's memory. Further ones wait in the kernel.
+	maxPort = 32
 	// lookAway is between two looks whether a client that is held has gone.
 	lookAway = 500 * time.Millisecond
 	// refuseTime bounds the wait for a refused client to take its answer.

@@ -15,7 +15,10 @@ import (
 )
 
 const (
+	// The windows are how much of a stream a side takes before anybody reads it. What a
+	// sandbox may put into the memory of the host is less.
 	window       = 4 << 20
+	hostWindow   = 1 << 20
 	writeTimeout = 60 * time.Second
 	// lineTime bounds how long the first line of an accepted stream may take.
 	lineTime = 10 * time.Second
@@ -25,7 +28,7 @@ const (
 	// those that the other side has open. The multiplexer's own bound of the
 	// former blocks without a context.
 	maxOpening = 128
-	maxStreams = 1024
+	maxStreams = 256
 )
 
 // Sentinels of a session.
@@ -60,7 +63,7 @@ func NewSession(conn net.Conn, host bool) (*Session, error) {
 	config.LogOutput = io.Discard // a hostile peer could otherwise write to our terminal
 	start := yamux.Server
 	if host {
-		start = yamux.Client
+		start, config.MaxStreamWindowSize = yamux.Client, hostWindow
 	}
 	mux, err := start(conn, config)
 	if err != nil {
