@@ -26,6 +26,7 @@ type guard struct {
 	ask      func(ctx context.Context, p task.Permission) (string, error)
 
 	asking  chan struct{}   // held while people are asked: one question at a time
+	asked   int             // questions; who holds asking has it
 	mu      sync.Mutex      // guards allowed
 	allowed map[string]bool // what may be called without another question
 }
@@ -95,6 +96,9 @@ func (g *guard) leave(ctx context.Context, tool string, args json.RawMessage) (r
 		return "", nil
 	}
 	option := task.RejectOnce
+	if g.asked++; g.asked > maxQuestions {
+		return fmt.Sprintf("%q needs somebody's leave, and this run has asked for it as often as it may.", cut(tool, maxName)), nil
+	}
 	if g.ask != nil {
 		if option, err = g.ask(ctx, g.question(tool, args)); err != nil {
 			if ctx.Err() != nil {
@@ -116,6 +120,10 @@ func (g *guard) leave(ctx context.Context, tool string, args json.RawMessage) (r
 		"go on without, and say what you would have done. People can give leave in a run with --mode interactive, "+
 		"or let such tools through with INSIGHTS_EXEC_PERMISSION_REGEX.", cut(tool, maxName)), nil
 }
+
+// maxQuestions is how often people are asked about the tools of one server in one run:
+// every question is kept for good.
+const maxQuestions = 1000
 
 // maxShown bounds the arguments that people are shown.
 const maxShown = 16 << 10

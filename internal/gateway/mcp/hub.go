@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
@@ -24,6 +26,9 @@ type Hub struct {
 	cfg    Config
 	relays []*relay      // in the order in which the agent sees them
 	slots  chan struct{} // one for each request with a body
+	bodies *semaphore.Weighted
+
+	reports atomic.Int64 // of progress
 
 	once  sync.Once
 	quit  chan struct{} // closed by Close
@@ -58,7 +63,7 @@ func New(cfg Config) (*Hub, error) {
 		return nil, errs.New("mcp.New", errs.Internal, "", "an MCP hub needs a run and a check of tokens")
 	}
 	h := &Hub{
-		cfg: cfg, slots: make(chan struct{}, maxRequests), quit: make(chan struct{}),
+		cfg: cfg, slots: make(chan struct{}, maxRequests), bodies: semaphore.NewWeighted(maxBodies), quit: make(chan struct{}),
 		ready: make(chan struct{}), routes: map[string]*route{}, calls: map[*call]struct{}{},
 	}
 	if s := cfg.Insights; cfg.hasInsights() {

@@ -16,6 +16,9 @@ const (
 	maxMessage = 4 << 10
 	maxStep    = 64
 	maxSummary = 64 << 10
+	// maxReports is how often one run may say what it is doing: every time is an event
+	// that is kept for good.
+	maxReports = 5000
 )
 
 // ownTools are the tools of every run.
@@ -59,6 +62,9 @@ func (h *Hub) reportProgress(ctx context.Context, args json.RawMessage) (string,
 	message, step := strings.TrimSpace(in.Message), strings.TrimSpace(in.Step)
 	if message == "" {
 		return "", errors.New("message is empty; say in one sentence what you are doing")
+	}
+	if h.reports.Add(1) > maxReports {
+		return "", errors.New("this run has reported as often as it may; go on without")
 	}
 	if err := h.cfg.Do.Progress(ctx, cut(step, maxStep), cut(message, maxMessage)); err != nil {
 		return "", fmt.Errorf("not recorded: %w", err)

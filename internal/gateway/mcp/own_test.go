@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -148,5 +149,52 @@ func TestDispatchedTools(t *testing.T) {
 		if dispatches(name, "exec") != want || dispatches(name, "execute") {
 			t.Errorf("%s", name)
 		}
+	}
+}
+
+func TestReportsOfARunAreBounded(t *testing.T) {
+	r := &run{}
+	h := connected(t, config(r))
+	h.reports.Store(maxReports - 1)
+	cs := agent(t, h, Own, nil)
+	for _, bad := range []bool{false, true} {
+		if got, isErr := use(t, cs, "report_progress", map[string]any{"message": "again"}); isErr != bad {
+			t.Errorf("%v: %s", bad, got)
+		}
+	}
+	if len(r.progress) != 1 {
+		t.Errorf("%v", r.progress)
+	}
+}
+
+// TestBodiesAreBoundedTogether: a request waits while others hold as much of our memory
+// as those of one run may, and what it held itself is given back.
+func TestBodiesAreBoundedTogether(t *testing.T) {
+	r := &run{}
+	h := connected(t, config(r))
+	cs := agent(t, h, Own, nil)
+	if !h.bodies.TryAcquire(maxBodies) {
+		t.Fatal("something is held")
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		use(t, cs, "report_progress", map[string]any{"message": "hello"})
+	}()
+	for len(h.slots) == 0 { // it has come
+		runtime.Gosched()
+	}
+	select {
+	case <-answered:
+		t.Error("it has not waited")
+	default:
+	}
+	h.bodies.Release(maxBodies)
+	<-answered
+	for len(h.slots) > 0 {
+		runtime.Gosched()
+	}
+	if len(r.progress) != 1 || !h.bodies.TryAcquire(maxBodies) {
+		t.Errorf("progress %v, or something is held", r.progress)
 	}
 }

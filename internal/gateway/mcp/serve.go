@@ -16,6 +16,7 @@ import (
 // Bounds of what an agent may send.
 const (
 	maxBody     = 8 << 20  // of one request
+	maxBodies   = 32 << 20 // of all requests that are going on; others wait
 	maxHeaders  = 64 << 10 // of one request
 	maxRequests = 64       // with a body, at the same time
 	maxSessions = 64       // of one server; the oldest ends
@@ -137,6 +138,14 @@ func (h *Hub) serveNamed(w http.ResponseWriter, r *http.Request, name string) {
 			http.Error(w, "too many requests at the same time", http.StatusServiceUnavailable)
 			return
 		}
+		size := r.ContentLength
+		if size < 0 || size > maxBody {
+			size = maxBody
+		}
+		if h.bodies.Acquire(r.Context(), size) != nil {
+			return // the client has gone
+		}
+		defer h.bodies.Release(size)
 		if r.Header.Get("Mcp-Session-Id") == "" {
 			h.evict(rt)
 		}
