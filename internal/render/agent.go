@@ -71,7 +71,7 @@ func (t *Text) value(ev task.Event) {
 		return
 	}
 	t.settle()
-	t.out.write(append(turn.Value, '\n'))
+	t.data(task.Stdout, append(turn.Value, '\n'))
 }
 
 // turn says what came of a turn, where that is news.
@@ -110,15 +110,20 @@ func blockText(raw json.RawMessage) string {
 	return block.Text
 }
 
-// permission is what an agent asks leave for.
+// permission is what an agent asks leave for, with the words by which `send` answers.
 func permission(params json.RawMessage) string {
-	var p struct {
-		ToolCall struct{ Title string } `json:"toolCall"`
-	}
+	var p task.Permission
 	if json.Unmarshal(params, &p) != nil || p.ToolCall.Title == "" {
 		return string(params)
 	}
-	return p.ToolCall.Title
+	if p.RequestID == "" {
+		return p.ToolCall.Title
+	}
+	options := make([]string, 0, len(p.Options))
+	for _, o := range p.Options {
+		options = append(options, o.ID)
+	}
+	return fmt.Sprintf("%s (request %s: %s)", p.ToolCall.Title, p.RequestID, strings.Join(options, ", "))
 }
 
 // denied names the connection that was refused, and by what.
