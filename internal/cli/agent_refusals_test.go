@@ -42,7 +42,12 @@ func TestRunRefusesAnAgentThatCannotWork(t *testing.T) {
 		},
 		"a bad pattern": {[]string{key, "INSIGHTS_EXEC_PERMISSION_REGEX=("}, []string{"fix"}, "INSIGHTS_EXEC_PERMISSION_REGEX: "},
 		"no program":    {[]string{key, "PATH=" + dir}, []string{"--provider", "local", "fix"}, "claude"},
-		"bad prices":    {[]string{key, "INSIGHTS_LLM_PRICES=x"}, []string{"fix"}, `INSIGHTS_LLM_PRICES: cannot read "x"`},
+		"no program for our image": {
+			[]string{key, "PATH=" + dir},
+			[]string{"--provider", "docker", "fix"},
+			"claude",
+		},
+		"bad prices": {[]string{key, "INSIGHTS_LLM_PRICES=x"}, []string{"fix"}, `INSIGHTS_LLM_PRICES: cannot read "x"`},
 		"a skill without front matter": {
 			[]string{key, "INSIGHTSCLI_SKILLS=" + filepath.Dir(filepath.Dir(writeSkill(t, "# no front matter\n")))},
 			[]string{"--agent", "acp:x", "fix"}, "there are no skills: ",

@@ -11,6 +11,7 @@ import (
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/gateway/llm"
+	"github.com/Insights/insightscli/internal/image"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/reply"
 	"github.com/Insights/insightscli/internal/secret"
@@ -190,11 +191,17 @@ func (o *runOptions) freezeProgram(_ context.Context, p *plan) error {
 	found, err := o.app.findAgent(name, agentcli.Options{
 		Path: p.config.Machine.Path, Explicit: path, Platform: "linux/" + runtime.GOARCH,
 	})
-	if err != nil && (p.spec.Image == "" || path != "") {
-		return err
+	if err != nil && (p.spec.Image == "" || path != "" || isTemplate(p.spec)) {
+		return err // our own images have no agents
 	}
 	p.spec.Agent.Program = found.Source
 	return nil
+}
+
+// isTemplate reports whether the image of a run is that of its template.
+func isTemplate(spec task.Spec) bool {
+	t, err := image.Parse(spec.Template)
+	return err == nil && spec.Image == t.Tag()
 }
 
 // freezeSkills builds the bundle of skills, where any are configured.

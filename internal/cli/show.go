@@ -157,6 +157,7 @@ func printResult(line func(name, value string), r task.Result) {
 	line("signal", r.Signal)
 	line("error", r.Error)
 	line("hint", r.Hint)
+	r.Usage = nil // told above, with what came after the end
 	for _, l := range render.Final(r) {
 		line("result", l)
 	}
