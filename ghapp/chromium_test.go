@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func startBrowser(t *testing.T, path string) *chromium {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--disable-background-networking", "--no-first-run", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
+		"--disable-background-networking", "--no-first-run", "--remote-debugging-pipe", "--user-data-dir="+profile(t))
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -100,6 +101,26 @@ func startBrowser(t *testing.T, path string) *chromium {
 	}
 	b.session = session.SessionID
 	return b
+}
+
+// profile is a folder for a browser, whose helpers may write to it for a moment after
+// it has ended: t.TempDir would call that a failure.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ghapp-chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := os.RemoveAll(dir)
+		for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); err = os.RemoveAll(dir) {
+			runtime.Gosched()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // call sends one command and waits for its answer; events are skipped.
@@ -151,7 +172,8 @@ func (b *chromium) createApp(address string) (string, error) {
 		return "", err
 	}
 	const button = `[...document.querySelectorAll("button")].find(b => b.textContent.startsWith("Create GitHub App"))`
-	if _, err := b.until(`(() => { const b = ` + button + `; if (b) b.click(); return b ? "clicked" : "" })()`); err != nil {
+	// An answer that the click overtook is asked for again, and finds the page after it.
+	if _, err := b.until(`(() => { const b = ` + button + `; if (b) b.click(); return b || document.title == "The app was created" ? "clicked" : "" })()`); err != nil {
 		return "", err
 	}
 	return b.until(`document.title == "Create GitHub App" || document.readyState != "complete" ? "" : document.title`)
