@@ -133,10 +133,18 @@ func (r *reporter) ReadFile(ctx context.Context, name string, w io.Writer) error
 	err = firstFile(pr, name, w)
 	_ = pr.CloseWithError(errors.New("read enough")) // never fails
 	cancel()
-	if archived := <-done; archived != nil && errors.Is(err, io.EOF) {
+	archived := <-done
+	switch {
+	case !errors.Is(err, io.EOF):
+		return err
+	case archived != nil:
 		return archived // there was no archive at all
 	}
-	return err
+	return notPlain(name) // the archive is empty: pipes, sockets and devices are left out
+}
+
+func notPlain(name string) error {
+	return errs.New("runner.ReadFile", errs.Usage, "", "%s is not a plain file", name)
 }
 
 // firstFile copies the first entry of a tar archive, which must be a plain file.
@@ -147,7 +155,7 @@ func firstFile(r io.Reader, name string, w io.Writer) error {
 		return err
 	}
 	if h.Typeflag != tar.TypeReg {
-		return errs.New("runner.ReadFile", errs.Usage, "", "%s is not a plain file", name)
+		return notPlain(name)
 	}
 	_, err = io.Copy(w, archive)
 	return err
