@@ -17,12 +17,12 @@ func (f *File) expand(text []byte, quote byte) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); {
-		switch rest := text[i:]; {
-		case rest[0] == '\\':
+		switch rest := text[i:]; rest[0] {
+		case '\\':
 			s, n := unescape(rest, quote)
 			b.WriteString(s)
 			i += n
-		case rest[0] == '$':
+		case '$':
 			s, n := f.reference(string(rest))
 			b.WriteString(s)
 			i += n
