@@ -11,7 +11,7 @@ import (
 // one is looked into, and at how many calls.
 const (
 	maxDepth = 10
-	maxCalls = 500
+	maxCalls = 100
 )
 
 // check returns the arguments for the real git, or that it must not get them.

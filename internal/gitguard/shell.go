@@ -10,8 +10,17 @@ import (
 // written in: quotes, lists, pipelines, groups, functions, substitutions, redirections.
 // Other variables stay as they are written.
 func commands(text string, args []string) [][]string {
-	s := &scanner{rest: text, args: args}
-	for s.rest != "" {
+	left := maxWords
+	return scan(text, args, &left)
+}
+
+// maxWords bounds the bytes of all words: an alias that calls itself with "$@ $@" has no
+// end. What goes beyond is not looked at.
+const maxWords = 1 << 20
+
+func scan(text string, args []string, left *int) [][]string {
+	s := &scanner{rest: text, args: args, left: left}
+	for s.rest != "" && *left > 0 {
 		s.step()
 	}
 	s.endCommand()
@@ -22,6 +31,7 @@ func commands(text string, args []string) [][]string {
 type scanner struct {
 	rest  string
 	args  []string
+	left  *int // of maxWords
 	found [][]string
 
 	words  []string
@@ -79,6 +89,9 @@ func (s *scanner) until(mark string) string {
 }
 
 func (s *scanner) add(text string) {
+	if *s.left -= len(text) + 1; *s.left < 0 {
+		return
+	}
 	s.word.WriteString(text)
 	s.inWord = true
 }
@@ -164,7 +177,7 @@ func (s *scanner) quoted() {
 
 // nested reads a command substitution. What it gives is not known.
 func (s *scanner) nested(text string) {
-	s.found = append(s.found, commands(text, s.args)...)
+	s.found = append(s.found, scan(text, s.args, s.left)...)
 	s.add("$()")
 }
 
@@ -210,6 +223,9 @@ func (s *scanner) group() string {
 func (s *scanner) parameter(name string) bool {
 	if name == "@" || name == "*" {
 		for i, arg := range s.args {
+			if *s.left < 0 {
+				break
+			}
 			if i > 0 {
 				s.endWord()
 			}
@@ -230,7 +246,8 @@ func (s *scanner) parameter(name string) bool {
 // split divides an alias that is not for a shell into words, as git does: by white space,
 // with quotes and backslashes.
 func split(value string) []string {
-	s := &scanner{rest: value}
+	left := maxWords
+	s := &scanner{rest: value, left: &left}
 	var quote byte
 	for s.rest != "" {
 		c := s.rest[0]
