@@ -75,7 +75,9 @@ generate: ## Regenerate what is generated: README tables, seccomp programs, help
 .PHONY: bench
 bench: ## Measure against yardsticks in the same run and print a table
 	@$(MAKE) --no-print-directory bin/insightscli ARCHES=$(arch)
-	go run ./bench -act "$$(.ci/tool act github.com/nektos/act@$(ACT) || true)"
+	agents=$$(.ci/agents || true) && eval "$$agents" && \
+	go run ./bench -act "$$(.ci/tool act github.com/nektos/act@$(ACT) || true)" \
+		-claude "$$INSIGHTSCLI_TEST_CLAUDE" -codex "$$INSIGHTSCLI_TEST_CODEX"
 
 .PHONY: docs
 docs: ## Completions and man pages into dist/

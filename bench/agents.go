@@ -225,8 +225,7 @@ func (st *stage) container(c client, prompt string) command {
 		source = filepath.Dir(filepath.Dir(c.program)) // with what lies beside it
 	}
 	argv := []string{
-		"docker", "run", "--rm", "--network", "host", "-u", "agent", "--tmpfs", "/home/agent:mode=0777",
-		"-w", "/home/agent", "-e", "HOME=/home/agent", "-e", "IS_SANDBOX=1",
+		"docker", "run", "--rm", "--network", "host", "-w", "/root", "-e", "IS_SANDBOX=1",
 		"-e", "ANTHROPIC_BASE_URL=" + st.url + "/anthropic", "-e", "ANTHROPIC_AUTH_TOKEN=any", "-e", "OPENAI_API_KEY=any",
 		"-e", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "-e", "DISABLE_TELEMETRY=1", "-e", "DISABLE_ERROR_REPORTING=1",
 		"-v", source + ":" + path.Join(wire.ProgramsDir, c.name) + ":ro", st.s.image, c.inside(),
