@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -65,8 +66,13 @@ func (s Env) Check(context.Context) (Finding, error) {
 		return Finding{}, err
 	}
 	todo, err := s.missing(f)
-	if err != nil || len(todo) == 0 {
-		return Finding{State: Ready, Text: s.Path}, err
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case len(todo) == 0 && openToOthers(s.Path):
+		return Finding{State: Missing, Text: s.Path + " can be read by others"}, nil
+	case len(todo) == 0:
+		return Finding{State: Ready, Text: s.Path}, nil
 	}
 	text := "is to be made with " + keysOf(todo)
 	if info, err := os.Stat(s.Path); err == nil {
@@ -79,6 +85,12 @@ func (s Env) Check(context.Context) (Finding, error) {
 		return Finding{}, err
 	}
 	return Finding{State: Missing, Text: s.Path + " " + text, Diff: f.Diff(s.Path, nil)}, nil
+}
+
+// openToOthers reports whether somebody else may read the file, secrets and all.
+func openToOthers(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
 // Apply implements [Step].
@@ -95,7 +107,7 @@ func (s Env) Apply(ctx context.Context) (string, error) {
 		return s.write(f, todo)
 	})
 	if len(todo) == 0 {
-		return s.Path, err
+		return s.Path + " is its owner's alone", err // an edit sees to that
 	}
 	return "wrote " + keysOf(todo) + " to " + s.Path, err
 }

@@ -82,6 +82,24 @@ func TestEnvOnAFreshClone(t *testing.T) {
 	}
 }
 
+func TestEnvIsItsOwnersAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs file modes")
+	}
+	s := envIn(t.TempDir())
+	outcome(t, s)
+	before := read(t, s.Path)
+	if err := os.Chmod(s.Path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := outcome(t, s); r.Outcome != Done || read(t, s.Path) != before {
+		t.Errorf("%+v", r)
+	}
+	if info, err := os.Stat(s.Path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
 // What a developer wrote stays byte for byte; the tail is what was added.
 func TestEnvKeepsWhatIsThere(t *testing.T) {
 	keys := "OIDC_RSA_PRIVATE_KEY=a\nSANDBOX_JWT_PRIVATE_KEY=b\n"

@@ -20,6 +20,8 @@ type setupOptions struct {
 	dryRun  bool
 	yes     bool
 	json    bool
+
+	instructed bool // how to make a GitHub App by hand was said
 }
 
 func newSetupBackgroundAgentsCmd(a *app, runF func(context.Context, *setupOptions) error) *cobra.Command {
@@ -147,6 +149,9 @@ func (o *setupOptions) confirm(_ context.Context, _, question string, person boo
 	case !terminal:
 		return false, nil
 	}
+	if person {
+		o.instruct()
+	}
 	return o.app.confirm(question)
 }
 
@@ -163,7 +168,14 @@ func (o *setupOptions) path() string {
 func (o *setupOptions) sayHowToMakeAnApp(results []setup.Result) {
 	for _, r := range results {
 		if r.Step == "github-app" && r.Undone && !o.json {
-			fmt.Fprint(o.app.streams.Err, appInstructions(o.path()))
+			o.instruct()
 		}
 	}
+}
+
+func (o *setupOptions) instruct() {
+	if !o.instructed {
+		fmt.Fprint(o.app.streams.Err, appInstructions(o.path()))
+	}
+	o.instructed = true
 }

@@ -2,11 +2,13 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/secret"
 )
 
@@ -101,6 +103,9 @@ func (m *machine) lookKey(ctx context.Context) (Finding, error) {
 		return skipped("there is no GitHub App")
 	}
 	slug, _, err := m.github(ctx)
+	if errs.KindOf(err) == errs.Unavailable || errors.Is(err, context.DeadlineExceeded) {
+		return Finding{Severity: Warning}, err // runs do not need GitHub at once
+	}
 	if err != nil {
 		return Finding{}, err
 	}

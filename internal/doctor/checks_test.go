@@ -169,6 +169,11 @@ func TestChecksOfSandboxes(t *testing.T) {
 		"a key that GitHub refuses": {"github-key", nil, func(m *Machine) {
 			m.GitHub = func(context.Context) (string, time.Duration, error) { return "", 0, errors.New("refused") }
 		}, Problem, "refused"},
+		"GitHub does not answer": {"github-key", nil, func(m *Machine) {
+			m.GitHub = func(context.Context) (string, time.Duration, error) {
+				return "", 0, errs.New("ghapp.Verify", errs.Unavailable, "", "no route")
+			}
+		}, Problem, "no route"},
 		"a clock that is wrong": {"clock", nil, func(m *Machine) {
 			m.GitHub = func(context.Context) (string, time.Duration, error) { return "x", -time.Hour, nil }
 		}, Problem, "off by 1h0m0s"},

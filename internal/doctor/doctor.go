@@ -114,10 +114,10 @@ func (c Check) await(answer <-chan Report, late <-chan time.Time, over *bool) Re
 func (c Check) report(f Finding, err error) Report {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && errs.HintOf(err) == "":
-		f = Finding{State: Problem, Text: "no answer within " + Bound.String(), Away: true}
+		f = Finding{State: Problem, Text: "no answer within " + Bound.String(), Severity: f.Severity, Away: true}
 	case err != nil:
 		away := errs.KindOf(err) == errs.Unavailable
-		f = Finding{State: Problem, Text: err.Error(), Fix: errs.HintOf(err), Away: away, Step: f.Step}
+		f = Finding{State: Problem, Text: err.Error(), Fix: errs.HintOf(err), Severity: f.Severity, Away: away, Step: f.Step}
 	}
 	r := Report{Code: c.Code, State: f.State, Title: c.Title, Finding: oneLine(f.Text)}
 	if f.State != Problem {

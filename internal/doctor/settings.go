@@ -39,7 +39,7 @@ func (m *machine) lookEnvFile(context.Context) (Finding, error) {
 	case info.IsDir():
 		return problem("insightscli setup-background-agents --env-file FILE", m.EnvFile, "is a directory")
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return problem("chmod 600 "+m.EnvFile, m.EnvFile, "holds secrets and can be read by others")
+		return Finding{State: Problem, Text: m.EnvFile + " holds secrets and can be read by others", Fix: "chmod 600 " + m.EnvFile, Step: "env"}, nil
 	}
 	return ok(m.EnvFile)
 }
