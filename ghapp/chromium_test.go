@@ -107,7 +107,7 @@ func startBrowser(t *testing.T, path string) *chromium {
 // it has ended: t.TempDir would call that a failure.
 func profile(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ghapp-chromium-")
+	dir, err := os.MkdirTemp("", "ghapp-chromium-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -272,7 +272,9 @@ func FuzzCallback(f *testing.F) {
 		{testHost, "/callback?code=a&code=b&state=%00"},
 		{"127.0.0.1:1234", "/callback?state=AAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
 		{"evil:1234", "/callback"},
-		{testHost, "/"}, {testHost, "//callback"}, {testHost, "/callback?%"},
+		{testHost, "/"},
+		{testHost, "//callback"},
+		{testHost, "/callback?%"},
 		{testHost, "/callback;state=x?a;b"},
 	} {
 		f.Add(seed[0], seed[1])

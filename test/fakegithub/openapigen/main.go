@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,13 +38,12 @@ func operations() map[string][]string {
 }
 
 func main() {
+	log.SetFlags(0)
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: openapigen OCTOKIT-OPENAPI.tgz DIR")
-		os.Exit(2)
+		log.Fatal("usage: openapigen OCTOKIT-OPENAPI.tgz DIR")
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "openapigen:", err)
-		os.Exit(1)
+		log.Fatal("openapigen: ", err)
 	}
 }
 
