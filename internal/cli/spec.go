@@ -37,7 +37,7 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{config: c, spec: o.newSpec(c), notices: c.Notices}
+	p := plan{config: c, spec: o.newSpec(c), notices: append(slices.Clone(c.Notices), foundInProject(c, o.app.process.Dir)...)}
 	for _, step := range []func(context.Context, *plan) error{
 		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezeModel, o.freezeSchema,
 		o.freezeMCP, o.freezeProgram, o.freezeSkills, o.freezeTexts,
@@ -207,6 +207,7 @@ func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address st
 	if err != nil {
 		return r, nil, err
 	}
+	var found []string
 	if m, ok := config.FindMount(c.RepoMounts, r.Org, r.Name); ok && r.Source == task.RepoRemote {
 		if info, err := os.Stat(m.Path); err != nil || !info.IsDir() {
 			return r, nil, errs.New("cli.run", errs.Config, "create the directory or remove the entry",
@@ -216,6 +217,7 @@ func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address st
 			return r, nil, usageError("%s/%s is mounted from %s, where --branch would switch your own checkout", m.Org, m.Name, m.Path)
 		}
 		r = task.Repo{Source: task.RepoLocal, Org: m.Org, Name: m.Name, Path: m.Path, Mount: true}
+		found = foundMount(c, m)
 	}
 	local := r.Source == task.RepoLocal
 	if !local && (o.mount || o.uncommitted) {
@@ -223,6 +225,7 @@ func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address st
 	}
 	r.Branch, r.Mount, r.Uncommitted = o.branch, r.Mount || o.mount, o.uncommitted
 	r, notices, err := o.app.resolveRepo(ctx, c, r)
+	notices = append(notices, found...)
 	if err == nil && r.Mount {
 		err = checkMountOwner(r.Path, agentUID)
 	}

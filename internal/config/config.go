@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -111,10 +112,22 @@ type Value struct {
 	Setting
 	Text   string // [hidden] if it is a secret and set
 	Source string // "default", "environment", "flag --x" or file:line
+	// Project is set where a file of the working directory or of the repository around it
+	// decided, which need not be the user's own words.
+	Project bool
 }
 
 // Values returns every setting with its value and where that came from.
 func (c Config) Values() []Value { return c.values }
+
+// ByProject returns the value of a setting if a file of the project has decided it.
+func (c Config) ByProject(name string) (Value, bool) {
+	i := slices.IndexFunc(c.values, func(v Value) bool { return v.Name == name })
+	if i < 0 || !c.values[i].Project {
+		return Value{}, false
+	}
+	return c.values[i], true
+}
 
 // StateDir returns the directory of all state. Nothing is created or looked at.
 func (c Config) StateDir() (string, error) {

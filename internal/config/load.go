@@ -22,9 +22,10 @@ type LoadOptions struct {
 
 // layer is one source of values.
 type layer struct {
-	name string // for people; a file as it is shown
-	file bool
-	got  entries
+	name    string // for people; a file as it is shown
+	file    bool
+	project bool // a file that may have come with a repository
+	got     entries
 }
 
 // Load reads every source and returns the merged settings. Its errors have kind
@@ -66,13 +67,14 @@ func readLayers(o LoadOptions, at place) (layers []layer, notices []string, err 
 		{name: "environment", got: fromEnviron(o.Environ)},
 	}
 	files := []struct {
-		path string
-		read func(string) (entries, error)
+		path    string
+		read    func(string) (entries, error)
+		project bool
 	}{
-		{findUp(o.Dir, ".env.local"), dotenv},
-		{findUp(o.Dir, ".env"), dotenv},
-		{findUp(o.Dir, "insights.yaml"), readProjectYAML},
-		{userConfig(o.Environ, at), readUserYAML},
+		{findUp(o.Dir, ".env.local"), dotenv, true},
+		{findUp(o.Dir, ".env"), dotenv, true},
+		{findUp(o.Dir, "insights.yaml"), readProjectYAML, true},
+		{userConfig(o.Environ, at), readUserYAML, false},
 	}
 	for _, f := range files {
 		if f.path == "" {
@@ -83,7 +85,7 @@ func readLayers(o LoadOptions, at place) (layers []layer, notices []string, err 
 		if err != nil {
 			return nil, nil, fileError(name, err)
 		}
-		layers = append(layers, layer{name: name, file: true, got: got})
+		layers = append(layers, layer{name: name, file: true, project: f.project, got: got})
 	}
 	return layers, notices, nil
 }
@@ -108,7 +110,7 @@ func (s Setting) resolve(v *viper.Viper, layers []layer, at place) (Value, error
 			return Value{}, l.valueError(s, e, err)
 		}
 		v.Set(s.viperKey(), parsed)
-		value.Text, value.Source = e.text, l.source(s, e)
+		value.Text, value.Source, value.Project = e.text, l.source(s, e), l.project
 		break
 	}
 	value.Text = s.shown(value.Text)

@@ -175,7 +175,7 @@ func agentSettings() []Setting {
 			Doc: "Base URL of an endpoint that speaks OpenAI's Responses or Chat Completions, without /v1; unset: OpenAI's own if OPENAI_API_KEY is set.",
 		},
 		{
-			Name: "INSIGHTS_LLM_PRICES", Key: "prices", Type: TypeString,
+			Name: "INSIGHTS_LLM_PRICES", Key: "prices", Type: TypeString, EnvOnly: true, UserFile: true,
 			Doc: "Prices of models in US dollars a million tokens, as model=input,output[,cache-read,cache-write];…: they go before the built-in list.",
 		},
 		{
