@@ -15,9 +15,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -44,7 +46,7 @@ func New(base string) (*Proxy, error) {
 		ErrorHandler:  p.unreachable,
 		ErrorLog:      log.New(io.Discard, "", 0), // a sandbox could fill it
 		Transport: &http.Transport{
-			DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			DialContext:           (&net.Dialer{Timeout: 10 * time.Second, ControlContext: noMetadata}).DialContext,
 			TLSHandshakeTimeout:   10 * time.Second,
 			ResponseHeaderTimeout: 5 * time.Minute,
 			MaxIdleConnsPerHost:   8,
@@ -52,6 +54,20 @@ func New(base string) (*Proxy, error) {
 		},
 	}
 	return p, nil
+}
+
+// noMetadata refuses the addresses at which clouds give away the credentials of a
+// machine, whatever name leads there: SANDBOX_API_URL may come from a file of the
+// repository that the sandbox works on.
+func noMetadata(_ context.Context, _, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip == netip.MustParseAddr("fd00:ec2::254") {
+		return errors.New("a link-local address is no Insights API")
+	}
+	return nil
 }
 
 func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
