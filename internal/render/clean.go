@@ -18,7 +18,7 @@ func Clean(s string) string {
 // It keeps its place between pieces, so that a sequence or a character cut in two
 // is seen as one.
 //
-// What stays: text, tabs, line ends and, where colour is welcome, colours. A
+// What stays: text (but for the marks that turn its direction), tabs, line ends and, where colour is welcome, colours. A
 // carriage return redraws its line, as a progress bar means it, but erases what
 // stood there, so that nothing can hide beneath; where no sequence is welcome it
 // starts a new line. Bytes that are not UTF-8 show as the replacement character.
@@ -140,11 +140,16 @@ func (c *cleaner) rune(dst []byte, r rune) []byte {
 		c.startControl()
 	case r == 0x90, r == 0x98, r == 0x9d, r == 0x9e, r == 0x9f:
 		c.state = text
+	case isTurning(r):
 	case r == '\n', r == '\t', r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f):
 		return utf8.AppendRune(c.flushCR(dst, r), r)
 	}
 	return dst
 }
+
+// isTurning reports whether r changes the order in which what follows is shown: what
+// people are asked to allow must read as it is.
+func isTurning(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
 func (c *cleaner) startControl() {
 	c.state, c.params = control, c.params[:0]

@@ -20,6 +20,7 @@ func TestClean(t *testing.T) {
 		{"eight-bit control sequence", "a\u009b31mb", "ab"},
 		{"eight-bit string", "a\u009d0;evil\u009cb", "ab"},
 		{"bell, NUL, backspace, delete", "a\a\x00\b\x7fb", "ab"},
+		{"turned text", "rm \u202eabc\u202c \u2066x\u2069 שלום", "rm abc x שלום"},
 		{"not UTF-8", "a\xffb\xc3", "a�b�"},
 		{"other scripts", "日本語 é 👩‍👩‍👧", "日本語 é 👩‍👩‍👧"},
 		{"a letter whose code ends like a line end", "a\rĊ", "a Ċ"},
