@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
@@ -21,6 +23,10 @@ const (
 	serveLLM = "127.0.0.1:3308"
 	serveMCP = "127.0.0.1:8787"
 )
+
+// maxOutside is how many connections of outside clients each has at the same time:
+// everybody on the machine can make some, and the runner needs descriptors for its runs.
+const maxOutside = 128
 
 // servable are the services that can be opened on TCP, by name.
 func (v *services) servable() map[string]struct {
@@ -69,6 +75,7 @@ func (v *services) serveTCP(ctx context.Context, list []string, say func(format 
 			stop()
 			return nil, portTaken(name, s.addr, err)
 		}
+		ln = netutil.LimitListener(ln, maxOutside)
 		srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 		open = append(open, srv)
 		serving.Go(func() {
