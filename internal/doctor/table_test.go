@@ -1,7 +1,10 @@
 package doctor
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -45,6 +48,18 @@ func TestEveryRowOfTheGuideHasACheck(t *testing.T) {
 	} {
 		if !slices.Contains(codes, row.code) {
 			t.Errorf("%s: there is no check %q", row.problem, row.code)
+		}
+	}
+}
+
+func TestEveryCodeIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "setup.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Checks(Machine{}) {
+		if !strings.Contains(string(text), "`"+c.Code+"`") {
+			t.Errorf("docs/setup.md does not name %s", c.Code)
 		}
 	}
 }
