@@ -25,7 +25,7 @@ func completeValues(cmd *cobra.Command) {
 	for flag, values := range map[string][]string{
 		"agent":           {task.AgentClaude, task.AgentCodex, agentExec},
 		"mode":            {string(task.ModeBackground), string(task.ModeInteractive)},
-		"permission-mode": slices.Concat(permissionModes(task.AgentClaude), permissionModes(task.AgentCodex)),
+		"permission-mode": slices.Compact(slices.Sorted(slices.Values(slices.Concat(permissionModes(task.AgentClaude), permissionModes(task.AgentCodex))))),
 		"provider":        {config.ProviderDocker, config.ProviderLocal},
 		"network":         {string(task.NetworkFull), string(task.NetworkLink)},
 		"scopes":          {"full", "read_only"},

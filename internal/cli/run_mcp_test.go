@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
@@ -57,5 +58,24 @@ func TestAPromptNamesNoSecret(t *testing.T) {
 		if err := o.freezeTexts(t.Context(), &plan{spec: spec}); err == nil {
 			t.Errorf("accepted: %+v", spec)
 		}
+	}
+}
+
+// Who closes a file that is on its way waits until nobody writes it any more.
+func TestAFetchedFileIsOver(t *testing.T) {
+	over := false
+	f := fetch(func(w io.Writer) error {
+		defer func() { over = true }()
+		for {
+			if _, err := io.WriteString(w, "more"); err != nil {
+				return err
+			}
+		}
+	})
+	if _, err := f.Read(make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil || !over {
+		t.Errorf("over: %v, %v", over, err)
 	}
 }

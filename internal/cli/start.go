@@ -88,7 +88,7 @@ func startDetached(ctx context.Context, o *startOptions) error {
 	if o.serve != "" {
 		if st, err := s.background.Status(ctx); err == nil {
 			return errs.New("cli.start", errs.Conflict, "insightscli stop; insightscli start -d --serve "+o.serve,
-				"the background runner, process %d, was started without --serve", st.PID)
+				"the background runner, process %d, is at work already, and what it serves was decided when it started", st.PID)
 		}
 	}
 	before := logSize(s.dir)
