@@ -31,11 +31,9 @@ func (a *app) machine(ctx context.Context, c config.Config) (doctor.Machine, err
 	}
 	envFile, _ := config.EnvFile(a.process.Dir)
 	engine := a.providersFor(c).engine()
-	store := sync.OnceValues(func() (setupStore, error) { return a.storeOf(ctx, c, true) })
 	m := doctor.Machine{
 		Config: c, EnvFile: envFile, Project: config.Project(a.process.Dir), State: dir,
 		Lookup: a.lookup(envFile), Holder: holderOf, Pending: pendingApp(dir),
-		Stores: func(context.Context) error { _, err := store(); return err },
 		Built: func(provider string) error {
 			_, err := a.providersFor(c).of(ctx, task.Spec{Provider: provider, Engine: chosenEngine(c.Machine)})
 			return err
@@ -56,27 +54,33 @@ func (a *app) machine(ctx context.Context, c config.Config) (doctor.Machine, err
 	if c.Account.GitHubClientID != "" && !c.Account.GitHubPrivateKey.Empty() {
 		m.GitHub = githubCheck(c)
 	}
-	m.FlagOff = func(ctx context.Context) ([]int64, error) {
-		s, err := store()
-		if err != nil {
-			return nil, err
-		}
-		_, off, err := setup.FlagOff(ctx, s)
-		return off, err
+	store := sync.OnceValues(func() (setupStore, error) { return a.storeOf(ctx, c, true) })
+	m.Stores = func(context.Context) error { _, err := store(); return err }
+	m.FlagOff = func(ctx context.Context) ([]int64, error) { return flagOff(ctx, store) }
+	m.App = func(ctx context.Context, label string) error { return haveApp(ctx, store, label, c.CloudDeployment) }
+	return m, nil
+}
+
+func flagOff(ctx context.Context, store func() (setupStore, error)) ([]int64, error) {
+	s, err := store()
+	if err != nil {
+		return nil, err
 	}
-	m.App = func(ctx context.Context, label string) error {
-		s, err := store()
-		if err != nil {
-			return err
-		}
-		app := setup.InsightsAIApp()
-		if label != app.Label {
-			app = setup.ArrayApp(true)
-		}
-		_, err = setup.FindApp(ctx, s, app, c.CloudDeployment)
+	_, off, err := setup.FlagOff(ctx, s)
+	return off, err
+}
+
+func haveApp(ctx context.Context, store func() (setupStore, error), label, region string) error {
+	s, err := store()
+	if err != nil {
 		return err
 	}
-	return m, nil
+	app := setup.InsightsAIApp()
+	if label != app.Label {
+		app = setup.ArrayApp(true)
+	}
+	_, err = setup.FindApp(ctx, s, app, region)
+	return err
 }
 
 // lookup finds variables that are no settings of ours: in the environment, else in
