@@ -170,7 +170,8 @@ func (s *session) ready(d Driver, st wire.Start) {
 	s.initMs = ms(s.boot.settled.Sub(s.began))
 	s.log.Info("session ready", "agent", st.Agent, "ms", s.initMs)
 	if st.Prompt != "" || len(st.Command) > 0 {
-		s.queue = append(s.queue, &turn{text: st.Prompt, schema: st.Schema, done: make(chan struct{})})
+		first := &turn{text: st.Prompt, schema: st.Schema, done: make(chan struct{})}
+		s.queue = append([]*turn{first}, s.queue...) // before what was said while the agent started
 	}
 	s.active = len(s.queue) > 0
 	wake(&s.changed)

@@ -96,6 +96,30 @@ func TestMessagesTakeTheirTurns(t *testing.T) {
 	}
 }
 
+// The session's own prompt comes first, whatever was said while the agent started.
+func TestThePromptComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &talker{cancelled: make(chan struct{}, 1)}
+		s := newSession(&Host{Log: slog.New(slog.DiscardHandler), journal: newJournal(1<<20, 0)}, map[string]NewDriver{
+			"talker": func(*Host) Driver { return d },
+		})
+		early := make(chan error, 1)
+		go func() {
+			_, err := s.message(t.Context(), wire.UserMessage{Content: "second"})
+			early <- err
+		}()
+		synctest.Wait()
+		if err := s.start(t.Context(), t.Context(), wire.Start{Agent: "talker", Prompt: "first"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-early; err != nil || len(d.said) != 2 || d.said[0] != "first" {
+			t.Errorf("said %q, %v", d.said, err)
+		}
+		s.close(t.Context())
+		s.running.Wait()
+	})
+}
+
 func TestRepeatedMessageIsDeliveredOnce(t *testing.T) {
 	d := &talker{}
 	conversation(t, d, "", func(t *testing.T, s *session) {
