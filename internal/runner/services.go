@@ -132,7 +132,9 @@ func (r *reporter) ReadFile(ctx context.Context, name string, w io.Writer) error
 	go func() { done <- c.ArchiveOut(ctx, name, pw); _ = pw.Close() }()
 	err = firstFile(pr, name, w)
 	_ = pr.CloseWithError(errors.New("read enough")) // never fails
-	cancel()
+	if !errors.Is(err, io.EOF) {
+		cancel() // of an archive that has ended, the end itself is wanted
+	}
 	archived := <-done
 	switch {
 	case !errors.Is(err, io.EOF):
