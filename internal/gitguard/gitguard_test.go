@@ -1,3 +1,5 @@
+//go:build unix
+
 package gitguard
 
 import (
@@ -22,8 +24,12 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "git" {
 		os.Exit(m.Run())
 	}
+	self, err := os.Executable()
+	if err != nil {
+		panic(err) // it would take itself for the real one, without end
+	}
 	os.Exit(Run(context.Background(), Process{
-		Args: os.Args[1:], Environ: os.Environ(), Stderr: os.Stderr, Self: []string{"/nowhere", "/proc/self/exe"},
+		Args: os.Args[1:], Environ: os.Environ(), Stderr: os.Stderr, Self: []string{"/nowhere", self},
 	}))
 }
 
@@ -39,14 +45,14 @@ func TestRefusalIsTheSpecified(t *testing.T) {
 }
 
 // guard makes a directory with the guard in it, the program or a link to it.
-func guard(t *testing.T, make func(program, git string) error) string {
+func guard(t *testing.T, place func(program, git string) error) string {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := make(program, filepath.Join(dir, "git")); err != nil {
+	if err := place(program, filepath.Join(dir, "git")); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -67,7 +73,8 @@ func call(t *testing.T, dir string, env []string, args ...string) (code int, out
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "git"), args...)
 	var o, e bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = env, &o, &e
+	cmd.Env = append(env[:len(env):len(env)], "GOCOVERDIR="+t.TempDir()) // a test that measures coverage says if it is missing
+	cmd.Stdout, cmd.Stderr = &o, &e
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
@@ -76,10 +83,10 @@ func call(t *testing.T, dir string, env []string, args ...string) (code int, out
 
 func TestGuardIsGitButForWhatItRefuses(t *testing.T) {
 	dir := guard(t, os.Symlink)
-	real := plant(t, `echo "$0 $# $* $WORD"; echo aside >&2; exit 42`)
-	env := []string{"PATH=" + dir + ":" + real, "WORD=given"}
+	next := plant(t, `echo "$0 $# $* $WORD"; echo aside >&2; exit 42`)
+	env := []string{"PATH=" + dir + ":" + next, "WORD=given"}
 	code, out, errs := call(t, dir, env, "--no-pager", "status", "a  b")
-	if want := filepath.Join(real, "git") + " 3 --no-pager status a  b given\n"; code != 42 || out != want || errs != "aside\n" {
+	if want := filepath.Join(next, "git") + " 3 --no-pager status a  b given\n"; code != 42 || out != want || errs != "aside\n" {
 		t.Errorf("%d, %q, %q", code, out, errs)
 	}
 	for _, verb := range []string{"commit", "push"} {
@@ -112,7 +119,7 @@ func TestGuardIsReplaced(t *testing.T) {
 
 func TestFindsTheNextGit(t *testing.T) {
 	link := guard(t, os.Symlink)
-	hard := guard(t, func(program, git string) error { return os.Symlink(filepath.Join(link, "git"), git) })
+	again := guard(t, func(program, git string) error { return os.Symlink(filepath.Join(link, "git"), git) })
 	one, two := plant(t, "echo one"), plant(t, "echo two")
 	notExecutable, directory := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(notExecutable, "git"), nil, 0o600); err != nil {
@@ -128,10 +135,10 @@ func TestFindsTheNextGit(t *testing.T) {
 		want string
 	}{
 		{[]string{link, one, two}, "one"},
-		{[]string{link, hard, two}, "two"},
+		{[]string{link, again, two}, "two"},
 		{[]string{one, link, two}, "two"}, // what comes before may be a wrapper of ours
 		{[]string{loop, link, two}, "two"},
-		{[]string{two}, "two"},
+		{[]string{two}, "two"},                                            // called by its path
 		{[]string{link, "", ".", "../" + filepath.Base(one), two}, "two"}, // never the repository's own
 		{[]string{link, "/nowhere", notExecutable, directory, two}, "two"},
 		{[]string{link, two, link, one}, "two"},
@@ -140,5 +147,31 @@ func TestFindsTheNextGit(t *testing.T) {
 		if code != 0 || out != tt.want+"\n" {
 			t.Errorf("%q: %d, %q, %q", tt.path, code, out, errs)
 		}
+	}
+}
+
+// Without any git behind the guard it says so. Those of this machine pass for the guard.
+func TestNoGit(t *testing.T) {
+	var said bytes.Buffer
+	self := []string{"/usr/bin/git", "/usr/local/bin/git", "/bin/git"}
+	code := Run(t.Context(), Process{Args: []string{"commit"}, Environ: []string{"PATH=" + t.TempDir()}, Stderr: &said, Self: self})
+	if code != exitNoGit || said.String() != "git: there is no git in this sandbox: install it in the image\n" {
+		t.Errorf("%d, %q", code, said.String())
+	}
+	if got := find(nil, nil); !filepath.IsAbs(got) {
+		t.Errorf("without a PATH: %q", got)
+	}
+}
+
+// A program that cannot be executed ends as it does in a shell.
+func TestGitThatCannotRun(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte("#!/nowhere/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	code := Run(t.Context(), Process{Args: []string{"status"}, Environ: []string{"PATH=" + dir}, Stderr: &said})
+	if code != exitCannot || !strings.Contains(said.String(), filepath.Join(dir, "git")) {
+		t.Errorf("%d, %q", code, said.String())
 	}
 }
