@@ -22,6 +22,10 @@ import (
 // known; a longer one is sent in chunks, which some endpoints do not read.
 const maxEdited = 4 << 20
 
+// forwardHeader marks what goes to another gateway. Where it comes back to a run that is
+// forwarded, it would go round for ever.
+const forwardHeader = "X-Insightscli-Forward"
+
 // exchange is one request and its answer.
 type exchange struct {
 	g        *Gateway
@@ -90,6 +94,10 @@ func (x *exchange) admit(r *http.Request, run task.ID) (f *refusal) {
 	var err error
 	if x.route, err = x.g.cfg.Route(r.Context(), x.line.Run); err != nil {
 		return x.trouble("find where requests to models go", err)
+	}
+	if x.route.Forward != "" && r.Header.Get(forwardHeader) != "" {
+		return &refusal{status: http.StatusLoopDetected, dialect: x.endpoint.dialect, code: "loop",
+			text: "SANDBOX_LLM_GATEWAY_URL leads back to insightscli itself: leave it out"}
 	}
 	if x.route.Forward == "" && x.upstream() == (Upstream{}) {
 		return x.forbid("no_upstream", "this run has no access to such models: set %s on the host, or %s",
@@ -285,6 +293,7 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest, base *url.URL) {
 	switch {
 	case forwarded:
 		h.Set("Authorization", "Bearer "+x.token)
+		h.Set(forwardHeader, "1")
 	case key == "":
 	case x.endpoint.dialect == openai:
 		h.Set("Authorization", "Bearer "+key)

@@ -413,3 +413,20 @@ func TestRequestLine(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }
+
+// TestAGatewayDoesNotForwardToItself: an address may mean us in more ways than one can
+// tell from its text.
+func TestAGatewayDoesNotForwardToItself(t *testing.T) {
+	w := newWorld(t, Route{})
+	w.mu.Lock()
+	w.route.Forward = w.server.URL
+	w.mu.Unlock()
+	if a := w.post("/v1/messages", askClaude); a.status != http.StatusLoopDetected || !strings.Contains(a.body, "SANDBOX_LLM_GATEWAY_URL") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	w.line()
+	w.line()
+	if n := len(w.lines); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+}
