@@ -10,7 +10,6 @@ import (
 
 // Engine is the step that sees whether sandboxes can be made. It starts nothing.
 type Engine struct {
-	Provider string // docker, local, or a provider of the cloud
 	// Answer asks the provider and says in one line what answered.
 	Answer func(ctx context.Context) (string, error)
 }

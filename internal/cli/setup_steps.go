@@ -28,7 +28,7 @@ func (o *setupOptions) envStep(provider string) setup.Env {
 }
 
 func (o *setupOptions) engineStep(c config.Config, provider string, err error) setup.Engine {
-	return setup.Engine{Provider: provider, Answer: func(ctx context.Context) (string, error) {
+	return setup.Engine{Answer: func(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}

@@ -20,7 +20,7 @@ func (m *machine) accounts() []Check {
 		{Code: "github-app", Title: "The GitHub App", Severity: Warning, Fix: "insightscli create-github-app", Look: m.lookApp},
 		{Code: "github-client-id", Title: "The GitHub App's Client ID", Severity: Error,
 			Fix: "copy the Client ID (Iv1… or Iv23…) from the settings of the App", Look: m.lookClientID},
-		{Code: "github-key", Title: "The GitHub App's key and tokens", Severity: Error, Fix: "insightscli create-github-app --check", Look: m.lookKey},
+		{Code: "github-key", Elsewhere: true, Title: "The GitHub App's key and tokens", Severity: Error, Fix: "insightscli create-github-app --check", Look: m.lookKey},
 		{Code: "github-pending", Title: "An App that was made and not kept", Severity: Warning, Fix: "insightscli create-github-app", Look: m.lookPending},
 		{Code: "clock", Title: "The clock", Severity: Error, Fix: "set the clock of this machine", Look: m.lookClock},
 	}

@@ -52,7 +52,10 @@ type Check struct {
 	Title    string
 	Severity Severity
 	Fix      string
-	Look     func(ctx context.Context) (Finding, error)
+	// Elsewhere is set where the answer comes from something that may not be reachable.
+	Elsewhere bool
+
+	Look func(ctx context.Context) (Finding, error)
 }
 
 // Report is one row of the answer.
@@ -114,7 +117,7 @@ func (c Check) await(answer <-chan Report, late <-chan time.Time, over *bool) Re
 func (c Check) report(f Finding, err error) Report {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && errs.HintOf(err) == "":
-		f = Finding{State: Problem, Text: "no answer within " + Bound.String(), Severity: f.Severity, Away: true}
+		f = Finding{State: Problem, Text: "no answer within " + Bound.String(), Severity: f.Severity, Away: c.Elsewhere}
 	case err != nil:
 		away := errs.KindOf(err) == errs.Unavailable
 		f = Finding{State: Problem, Text: err.Error(), Fix: errs.HintOf(err), Severity: f.Severity, Away: away, Step: f.Step}

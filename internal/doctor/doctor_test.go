@@ -23,7 +23,8 @@ func TestChecksThatHangAreGivenUp(t *testing.T) {
 		var checks []Check
 		for range 20 {
 			checks = append(checks,
-				check("waits", func(ctx context.Context) (Finding, error) { <-ctx.Done(); return Finding{}, ctx.Err() }),
+				Check{Code: "waits", Severity: Error, Fix: "fix waits", Elsewhere: true,
+					Look: func(ctx context.Context) (Finding, error) { <-ctx.Done(); return Finding{}, ctx.Err() }},
 				check("hangs", func(context.Context) (Finding, error) { <-release; return Finding{}, nil }))
 		}
 		checks = append(checks, check("answers", func(context.Context) (Finding, error) { return ok("fine") }))
@@ -33,7 +34,7 @@ func TestChecksThatHangAreGivenUp(t *testing.T) {
 			t.Fatalf("%v after %s", err, took)
 		}
 		for _, r := range reports[:40] {
-			if r.State != Problem || !r.Away || r.Finding != "no answer within 2s" || r.Fix != "fix "+r.Code {
+			if r.State != Problem || r.Away != (r.Code == "waits") || r.Finding != "no answer within 2s" || r.Fix != "fix "+r.Code {
 				t.Errorf("%+v", r)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 // sandboxes are the checks of what sandboxes are made of.
 func (m *machine) sandboxes() []Check {
 	return []Check{
-		{Code: "engine", Title: "The Docker engine", Severity: Error, Fix: "start Docker Desktop or the Docker daemon", Look: m.lookEngine},
-		{Code: "image", Title: "The image of sandboxes", Severity: Warning, Fix: "insightscli image build default_base", Look: m.lookImage},
+		{Code: "engine", Elsewhere: true, Title: "The Docker engine", Severity: Error, Fix: "start Docker Desktop or the Docker daemon", Look: m.lookEngine},
+		{Code: "image", Elsewhere: true, Title: "The image of sandboxes", Severity: Warning, Fix: "insightscli image build default_base", Look: m.lookImage},
 		{Code: "namespaces", Title: "Namespaces for local sandboxes", Severity: Error, Fix: "insightscli run --provider=docker", Look: m.lookLocal},
 		{Code: "cgroup", Title: "Limits of memory and processor", Severity: Warning, Fix: "use --provider=docker", Look: m.lookCgroup},
 		{Code: "agent-server", Title: "The agent server", Severity: Error, Fix: "make build", Look: m.lookAgentServer},
