@@ -18,6 +18,10 @@ import (
 // askTime is how long a request for leave waits where somebody may be there.
 const askTime = 30 * time.Minute
 
+// maxWaiting bounds the requests for leave that wait at the same time: everybody who
+// shows them keeps them, and no agent has so many calls going on.
+const maxWaiting = 64
+
 // Sentinels of answers that nobody waits for.
 var (
 	errNotFound = errors.New("permission request not found")
@@ -140,6 +144,9 @@ func (a *asked) begin(p *task.Permission) (*request, error) {
 	if p.RequestID == "" {
 		a.count++
 		p.RequestID = "request-" + strconv.Itoa(a.count)
+	}
+	if len(a.waiting) >= maxWaiting {
+		return nil, errors.New("too many requests for leave wait already")
 	}
 	if a.waiting[p.RequestID] != nil {
 		return nil, fmt.Errorf("permission request %q waits already", p.RequestID)

@@ -214,3 +214,29 @@ func TestResolvedQuestionsAreBounded(t *testing.T) {
 		t.Errorf("%d are remembered", len(h.asked.resolved))
 	}
 }
+
+// TestQuestionsThatWaitAreBounded: a hostile agent that asks without end fills neither our
+// memory nor a terminal.
+func TestQuestionsThatWaitAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost()
+		h.Attended = true
+		ctx, cancel := context.WithCancel(t.Context())
+		refused := make(chan error, 100)
+		for range maxWaiting + 10 {
+			go func() {
+				_, err := h.Ask(ctx, question(""))
+				refused <- err
+			}()
+		}
+		synctest.Wait()
+		if len(refused) != 10 || len(h.asked.waiting) != maxWaiting {
+			t.Errorf("%d are refused and %d wait", len(refused), len(h.asked.waiting))
+		}
+		cancel()
+		synctest.Wait()
+		if len(h.asked.waiting) != 0 {
+			t.Error("some wait on")
+		}
+	})
+}
