@@ -150,8 +150,15 @@ func (c *conn) dispatch(m message) {
 	default:
 		ctx, cancel := context.WithCancel(c.ctx)
 		c.mu.Lock()
-		c.asking[string(m.ID)] = cancel
+		_, twice := c.asking[string(m.ID)]
+		if !twice {
+			c.asking[string(m.ID)] = cancel
+		}
 		c.mu.Unlock()
+		if twice {
+			cancel()
+			return // one answer could not be told from the other
+		}
 		c.running.Go(func() { c.serve(ctx, m) })
 	}
 }
