@@ -30,7 +30,7 @@ var layers = map[string]int{
 	"internal/config": 2, "internal/statedb": 2, "internal/journal": 2, "internal/owner": 2, "internal/platform": 2,
 	"internal/agent": 2, "internal/agentserver": 2, "internal/agentserver/embedded": 2, "internal/agentserver/jail": 2,
 	"internal/repo": 2, "internal/image": 2, "internal/skills": 2,
-	"internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2,
+	"internal/gateway/onestream": 1, "internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2,
 	"setup": 2, "ghapp": 2,
 
 	// drivers

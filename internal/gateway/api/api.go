@@ -18,9 +18,10 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/Insights/insightscli/internal/gateway/onestream"
 )
 
 // Proxy is the way to one API. It is an http.Handler.
@@ -91,56 +92,5 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.proxy.Serv
 // ServeConn serves HTTP on one stream of a sandbox, until it or ctx ends. Nothing is
 // being served any more when it returns.
 func (p *Proxy) ServeConn(ctx context.Context, conn net.Conn) error {
-	ln := &oneConn{conn: conn, closed: make(chan struct{})}
-	var conns sync.WaitGroup
-	srv := &http.Server{
-		Handler: p, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog:    log.New(io.Discard, "", 0),
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnState: func(_ net.Conn, s http.ConnState) {
-			switch s {
-			case http.StateNew:
-				conns.Add(1)
-			case http.StateClosed, http.StateHijacked:
-				conns.Done()
-				_ = ln.Close()
-			case http.StateActive, http.StateIdle:
-			}
-		},
-	}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
-	defer stop()
-	err := srv.Serve(ln)
-	conns.Wait()
-	if !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return onestream.Serve(ctx, conn, p)
 }
-
-// oneConn is a listener with one connection.
-type oneConn struct {
-	conn   net.Conn
-	taken  bool
-	once   sync.Once
-	closed chan struct{}
-}
-
-// Accept implements net.Listener. It is called by one goroutine.
-func (l *oneConn) Accept() (net.Conn, error) {
-	if !l.taken {
-		l.taken = true
-		return l.conn, nil
-	}
-	<-l.closed
-	return nil, net.ErrClosed
-}
-
-// Close implements net.Listener.
-func (l *oneConn) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }

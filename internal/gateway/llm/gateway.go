@@ -2,15 +2,13 @@ package llm
 
 import (
 	"context"
-	"errors"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
+	"github.com/Insights/insightscli/internal/gateway/onestream"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -22,10 +20,7 @@ const (
 	handshakeTime    = 10 * time.Second
 	firstByteTime    = 10 * time.Minute // a long answer that is not a stream comes all at once
 	idleUpstream     = 90 * time.Second
-	idleClient       = 10 * time.Minute
-	readHeaderTime   = 30 * time.Second
 	accountTime      = 10 * time.Second
-	maxHeaderBytes   = 64 << 10
 	idleConnsPerHost = 64
 	copyBuffer       = 32 << 10
 )
@@ -130,14 +125,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handle(w
 // Serve serves the connections of l until ctx is done; the token of a request names its
 // run. It returns when nothing is being served any more.
 func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
-	return g.serve(ctx, l, g, func() {})
+	return onestream.ServeAll(ctx, l, g)
 }
 
 // ServeConn serves one stream of a run's link, which it closes. A token of another run is
 // refused there.
 func (g *Gateway) ServeConn(ctx context.Context, conn net.Conn, run task.ID) error {
-	l := &oneConn{conn: conn, over: make(chan struct{})}
-	return g.serve(ctx, l, bound{g, run}, func() { _ = l.Close() })
+	return onestream.Serve(ctx, conn, bound{g, run})
 }
 
 // bound is a gateway for one run.
@@ -148,80 +142,6 @@ type bound struct {
 
 // ServeHTTP implements [http.Handler].
 func (b bound) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.g.handle(w, r, b.run) }
-
-// serve serves l until it is closed or ctx is done. closed is called after each
-// connection's end.
-func (g *Gateway) serve(ctx context.Context, l net.Listener, h http.Handler, closed func()) error {
-	var conns sync.WaitGroup
-	srv := &http.Server{
-		Handler: h, BaseContext: func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: readHeaderTime, IdleTimeout: idleClient, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: log.New(io.Discard, "", 0), // what goes wrong is in the request's line
-		ConnState: func(_ net.Conn, s http.ConnState) {
-			switch s {
-			case http.StateNew:
-				conns.Add(1)
-			case http.StateClosed, http.StateHijacked:
-				conns.Done()
-				closed()
-			case http.StateActive, http.StateIdle:
-			}
-		},
-	}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
-	defer stop()
-	err := srv.Serve(l)
-	conns.Wait()
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
-}
-
-// oneConn is a listener with one connection.
-type oneConn struct {
-	mu   sync.Mutex
-	conn net.Conn // until it was accepted
-	once sync.Once
-	over chan struct{}
-}
-
-// Accept implements [net.Listener].
-func (l *oneConn) Accept() (net.Conn, error) {
-	l.mu.Lock()
-	conn := l.conn
-	l.conn = nil
-	l.mu.Unlock()
-	if conn != nil {
-		return conn, nil
-	}
-	<-l.over
-	return nil, net.ErrClosed
-}
-
-// Close implements [net.Listener].
-func (l *oneConn) Close() error {
-	l.once.Do(func() { close(l.over) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.conn == nil {
-		return nil
-	}
-	conn := l.conn
-	l.conn = nil
-	return conn.Close() // it was never served
-}
-
-// Addr implements [net.Listener].
-func (l *oneConn) Addr() net.Addr { return noAddr{} }
-
-type noAddr struct{}
-
-// Network implements [net.Addr].
-func (noAddr) Network() string { return "link" }
-
-// String implements [net.Addr].
-func (noAddr) String() string { return "link" }
 
 // buffers are reused between the bodies of answers.
 type buffers struct{ pool sync.Pool }

@@ -2,14 +2,12 @@ package mcp
 
 import (
 	"context"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/Insights/insightscli/internal/gateway/onestream"
 	"github.com/Insights/insightscli/internal/secret"
 )
 
@@ -17,7 +15,6 @@ import (
 const (
 	maxBody     = 8 << 20  // of one request
 	maxBodies   = 32 << 20 // of all requests that are going on; others wait
-	maxHeaders  = 64 << 10 // of one request
 	maxRequests = 64       // with a body, at the same time
 	maxSessions = 64       // of one server; the oldest ends
 )
@@ -25,83 +22,19 @@ const (
 // ServeConn serves HTTP on one stream of the link until either side closes it, ctx is
 // done or the hub is closed. It closes conn.
 func (h *Hub) ServeConn(ctx context.Context, conn net.Conn) error {
-	l := &single{conn: conn, done: make(chan struct{})}
-	srv := &http.Server{
-		Handler:           http.HandlerFunc(h.serveLink),
-		ReadHeaderTimeout: time.Minute,
-		IdleTimeout:       10 * time.Minute,
-		MaxHeaderBytes:    maxHeaders,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          log.New(io.Discard, "", 0), // complaints about the agent's requests
-		ConnState: func(_ net.Conn, s http.ConnState) {
-			if s == http.StateClosed || s == http.StateHijacked {
-				l.end()
-			}
-		},
-	}
-	over := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-ctx.Done():
 		case <-h.quit:
-		case <-over:
+			cancel()
+		case <-ctx.Done():
 		}
-		_ = srv.Close()
 	})
-	_ = srv.Serve(l) // ends by a closed listener, whatever the reason
-	<-l.done
-	close(over)
-	watch.Wait()
-	return ctx.Err()
+	defer watch.Wait()
+	defer cancel() // before the wait
+	return onestream.Serve(ctx, conn, http.HandlerFunc(h.serveLink))
 }
-
-// single is a listener with one connection.
-type single struct {
-	conn net.Conn
-	done chan struct{}
-	mu   sync.Mutex // guards given
-	given,
-	ended bool
-}
-
-// Accept implements net.Listener: the connection, and when it is over, an error.
-func (l *single) Accept() (net.Conn, error) {
-	l.mu.Lock()
-	first := !l.given
-	l.given = true
-	l.mu.Unlock()
-	if first {
-		return l.conn, nil
-	}
-	<-l.done
-	return nil, net.ErrClosed
-}
-
-func (l *single) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.ended {
-		l.ended = true
-		close(l.done)
-	}
-}
-
-// Close implements net.Listener. The server closes the connection itself.
-func (l *single) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.given { // the server was closed before it began
-		l.given = true
-		_ = l.conn.Close()
-		l.ended = true
-		close(l.done)
-	}
-	return nil
-}
-
-// Addr implements net.Listener.
-func (l *single) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // serveLink serves a request of the run's own sandbox.
 func (h *Hub) serveLink(w http.ResponseWriter, r *http.Request) {
