@@ -168,7 +168,11 @@ func (st *stage) overhead(ctx context.Context, c client, provider, what string) 
 		run.once, func(ctx context.Context) (time.Duration, error) { return st.alone(ctx, id, c, prompt) },
 	}
 	if provider == "docker" {
-		ways = append(ways, st.container(c, prompt).once)
+		yardstick, err := st.container(ctx, c, prompt)
+		if err != nil {
+			return nil, 0, err
+		}
+		ways = append(ways, yardstick.once)
 	}
 	m, err := inTurn(ctx, st.s.n, ways...)
 	if err != nil {
@@ -218,19 +222,30 @@ func (c client) inside() string {
 	return path.Join(wire.ProgramsDir, c.name, "bin", "codex")
 }
 
-// container is an agent's program in a container that docker run makes for it.
-func (st *stage) container(c client, prompt string) command {
+// beside starts the model as a neighbour of the program that it becomes.
+const beside = `/model -listen 127.0.0.1:47822 >/dev/null 2>&1 & exec "$@"`
+
+// container is an agent's program in a container that docker run makes for it, on the
+// network that runs have. That one has no way out: the model is in there, too.
+func (st *stage) container(ctx context.Context, c client, prompt string) (command, error) {
+	model := filepath.Join(st.dir, "model")
+	build := command{argv: []string{"go", "build", "-o", model, "./test/fakemodel/serve"}, env: []string{"CGO_ENABLED=0"}}
+	if _, err := build.once(ctx); err != nil {
+		return command{}, err
+	}
 	source := c.program
 	if c.name == agentcli.Codex {
 		source = filepath.Dir(filepath.Dir(c.program)) // with what lies beside it
 	}
+	url := fmt.Sprintf("http://127.0.0.1:%d", wire.PortLLM)
 	argv := []string{
-		"docker", "run", "--rm", "--network", "host", "-w", "/root", "-e", "IS_SANDBOX=1",
-		"-e", "ANTHROPIC_BASE_URL=" + st.url + "/anthropic", "-e", "ANTHROPIC_AUTH_TOKEN=any", "-e", "OPENAI_API_KEY=any",
+		"docker", "run", "--rm", "--network", "none", "-w", "/root", "-e", "IS_SANDBOX=1", "-e", "OPENAI_API_KEY=any",
+		"-e", "ANTHROPIC_BASE_URL=" + url + "/anthropic", "-e", "ANTHROPIC_AUTH_TOKEN=any",
 		"-e", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "-e", "DISABLE_TELEMETRY=1", "-e", "DISABLE_ERROR_REPORTING=1",
-		"-v", source + ":" + path.Join(wire.ProgramsDir, c.name) + ":ro", st.s.image, c.inside(),
+		"-v", model + ":/model:ro", "-v", source + ":" + path.Join(wire.ProgramsDir, c.name) + ":ro",
+		st.s.image, "sh", "-c", beside, "sh", c.inside(),
 	}
-	return command{argv: append(argv, c.alone(st.url+"/openai/v1", prompt)...)}
+	return command{argv: append(argv, c.alone(url+"/openai/v1", prompt)...)}, nil
 }
 
 // memory is what PID 1 of a run's sandbox has in memory, in kB, as the host sees it.
