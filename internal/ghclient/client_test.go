@@ -1,0 +1,191 @@
+package ghclient
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/secret"
+)
+
+// pauses writes down instead of waiting.
+type pauses []time.Duration
+
+func (p *pauses) wait(ctx context.Context, d time.Duration) error {
+	*p = append(*p, d)
+	return ctx.Err()
+}
+
+// server answers with one status after the other, the last for ever.
+func server(t *testing.T, header http.Header, statuses ...int) (*httptest.Server, *atomic.Int32) {
+	t.Helper()
+	var n atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPost && string(body) != "body" {
+			t.Errorf("the body is %q", body)
+		}
+		i := min(int(n.Add(1)), len(statuses))
+		status := statuses[i-1]
+		if status == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		if status >= 400 {
+			for k, v := range header {
+				w.Header()[k] = v
+			}
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(s.Close)
+	return s, &n
+}
+
+func post(t *testing.T, c *http.Client, url string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Do(req)
+	if err == nil {
+		resp.Body.Close()
+	}
+	return resp, err
+}
+
+func TestWhatIsTriedAgain(t *testing.T) {
+	reset := strconv.FormatInt(time.Now().Add(10*time.Second).Unix(), 10)
+	for name, tt := range map[string]struct {
+		statuses []int
+		header   http.Header
+		want     int // 0 is an error
+		pauses   int
+	}{
+		"at once":             {[]int{201}, nil, 201, 0},
+		"a cut connection":    {[]int{0, 201}, nil, 201, 1},
+		"a broken server":     {[]int{502, 503, 201}, nil, 201, 2},
+		"broken for good":     {[]int{500}, nil, 500, 2},
+		"cut for good":        {[]int{0}, nil, 0, 2},
+		"a refusal":           {[]int{422}, nil, 422, 0},
+		"forbidden":           {[]int{403}, nil, 403, 0},
+		"a secondary limit":   {[]int{403, 403, 201}, http.Header{"Retry-After": {"7"}}, 201, 2},
+		"a limit, unsaid":     {[]int{429, 201}, nil, 201, 1},
+		"the primary limit":   {[]int{403, 201}, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {reset}}, 201, 1},
+		"a limit too long":    {[]int{403}, http.Header{"Retry-After": {"3600"}}, 403, 0},
+		"a limit for ever":    {[]int{403}, http.Header{"Retry-After": {"60"}}, 403, 3},
+		"a limit and a break": {[]int{429, 500, 201}, nil, 201, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := server(t, tt.header, tt.statuses...)
+			var waits pauses
+			told := 0
+			c := New(Options{Pause: waits.wait, Notify: func(string) { told++ }})
+			resp, err := post(t, c, s.URL)
+			status := 0
+			if err == nil {
+				status = resp.StatusCode
+			}
+			if status != tt.want || len(waits) != tt.pauses {
+				t.Errorf("status %d, err %v, pauses %v", status, err, waits)
+			}
+		})
+	}
+}
+
+func TestAnInterruptEndsAWait(t *testing.T) {
+	s, n := server(t, http.Header{"Retry-After": {"60"}}, 429)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("the reason")
+	c := New(Options{Notify: func(string) { cancel(reason) }})
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+	if _, err := c.Do(req); !errors.Is(err, reason) || n.Load() != 1 {
+		t.Errorf("%v after %d", err, n.Load())
+	}
+}
+
+func TestPauseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		if err := Pause(t.Context(), time.Hour); err != nil || time.Since(start) != time.Hour {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
+}
+
+// A token that ends while a request waits must not be sent again.
+func TestEveryTryAsksForTheToken(t *testing.T) {
+	var seen []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header.Get("Authorization"))
+		if len(seen) < 2 {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer s.Close()
+	n := 0
+	var waits pauses
+	c := New(Options{Pause: waits.wait, Token: func(context.Context) (secret.String, error) {
+		n++
+		return secret.New("t" + strconv.Itoa(n)), nil
+	}})
+	if _, err := post(t, c, s.URL); err != nil || strings.Join(seen, " ") != "Bearer t1 Bearer t2" {
+		t.Errorf("%q, %v", seen, err)
+	}
+}
+
+func TestNoTokenIsItsOwnError(t *testing.T) {
+	var waits pauses
+	c := New(Options{MaxWait: -1, Pause: waits.wait, Token: func(context.Context) (secret.String, error) {
+		return secret.String{}, errs.New("x.Y", errs.Auth, "install it", "no app")
+	}})
+	if _, err := post(t, c, "http://127.0.0.1:1"); errs.KindOf(err) != errs.Auth || errs.HintOf(err) != "install it" || len(waits) > 0 {
+		t.Errorf("%v, %v", err, waits)
+	}
+}
+
+func TestRedirectsStayOnTheHost(t *testing.T) {
+	var away atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { away.Add(1) }))
+	defer other.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/renamed":
+			http.Redirect(w, r, "/here", http.StatusTemporaryRedirect)
+		case "/away":
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		case "/here":
+			if r.Header.Get("Authorization") != "Bearer t" {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		}
+	}))
+	defer s.Close()
+	c := New(Options{Token: func(context.Context) (secret.String, error) { return secret.New("t"), nil }})
+	if resp, err := post(t, c, s.URL+"/renamed"); err != nil || resp.StatusCode != 200 {
+		t.Errorf("%v, %v", resp, err)
+	}
+	if resp, err := post(t, c, s.URL+"/away"); err != nil || resp.StatusCode != 307 || away.Load() != 0 {
+		t.Errorf("%v, %v", resp, err)
+	}
+}
+
+func TestSSO(t *testing.T) {
+	for header, want := range map[string]string{
+		"": "", "required; url=https://github.com/orgs/a/sso?x=1": "https://github.com/orgs/a/sso?x=1",
+		"required": "", "partial-results; organizations=1": "", "required; url=javascript:x": "",
+	} {
+		if got := SSO(&http.Response{Header: http.Header{"X-Github-Sso": {header}}}); got != want {
+			t.Errorf("%q: %q", header, got)
+		}
+	}
+}
