@@ -159,11 +159,15 @@ func (s GitHubApp) Check(context.Context) (Finding, error) {
 		return Finding{State: Ready, Text: "its four values are set"}, nil
 	case len(s.Missing) < 4:
 		// Another App would leave the first one orphaned.
-		return Finding{State: Manual, Text: "missing: " + strings.Join(s.Missing, ", "),
-			Hint: "copy them from the settings of the App, or make another with " + hint + " --force"}, nil
+		return Finding{
+			State: Manual, Text: "missing: " + strings.Join(s.Missing, ", "),
+			Hint: "copy them from the settings of the App, or make another with " + hint + " --force",
+		}, nil
 	}
-	f := Finding{State: Missing, Text: "there is no GitHub App", Hint: hint, Person: true,
-		Ask: "create a GitHub App now? It opens GitHub in your browser"}
+	f := Finding{
+		State: Missing, Text: "there is no GitHub App", Hint: hint, Person: true,
+		Ask: "create a GitHub App now? It opens GitHub in your browser",
+	}
 	if s.Create == nil {
 		f.State = Manual
 	}

@@ -34,15 +34,23 @@ func TestRun(t *testing.T) {
 	}{
 		"ready":    {&fakeStep{name: "x", found: Finding{State: Ready, Text: "t", Hint: "h"}}, Options{}, Result{Outcome: There, Text: "t"}, 0},
 		"needless": {&fakeStep{name: "x", found: Finding{State: Needless, Text: "t"}}, Options{}, Result{Outcome: Skipped, Text: "t"}, 0},
-		"manual": {&fakeStep{name: "x", found: Finding{State: Manual, Text: "t", Hint: "h"}}, Options{},
-			Result{Outcome: Skipped, Text: "t", Hint: "h", Undone: true}, 0},
+		"manual": {
+			&fakeStep{name: "x", found: Finding{State: Manual, Text: "t", Hint: "h"}},
+			Options{},
+			Result{Outcome: Skipped, Text: "t", Hint: "h", Undone: true},
+			0,
+		},
 		"missing":           {missingStep(Finding{Text: "t", Hint: "h", Diff: "d"}), Options{}, Result{Outcome: Done, Text: "did it"}, 1},
 		"dry run":           {missingStep(Finding{Text: "t", Diff: "d"}), Options{DryRun: true}, Result{Outcome: ToDo, Text: "t", Diff: "d"}, 0},
 		"nobody to ask":     {missingStep(Finding{Text: "t", Hint: "h", Ask: "?"}), Options{}, Result{Outcome: Skipped, Text: "t", Hint: "h", Undone: true}, 0},
 		"somebody said yes": {missingStep(Finding{Text: "t", Ask: "?"}), Options{Confirm: yes}, Result{Outcome: Done, Text: "did it"}, 1},
 		"cannot look":       {&fakeStep{name: "x", err: hint}, Options{}, Result{Outcome: Failed, Text: "not there", Hint: "start it", Undone: true, Err: hint}, 0},
-		"cannot do it": {&fakeStep{name: "x", found: Finding{State: Missing}, applyTo: hint}, Options{},
-			Result{Outcome: Failed, Text: "not there", Hint: "start it", Undone: true, Err: hint}, 1},
+		"cannot do it": {
+			&fakeStep{name: "x", found: Finding{State: Missing}, applyTo: hint},
+			Options{},
+			Result{Outcome: Failed, Text: "not there", Hint: "start it", Undone: true, Err: hint},
+			1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.want.Step = "x"

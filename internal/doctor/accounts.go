@@ -18,8 +18,10 @@ func (m *machine) accounts() []Check {
 		{Code: "jwt-key", Title: "The key of the agent server", Severity: Warning, Fix: setupStep("env"), Look: m.lookJWT},
 		{Code: "model-key", Title: "The key of a model", Severity: Error, Fix: "set ANTHROPIC_API_KEY or OPENAI_API_KEY in " + m.EnvFile, Look: m.lookModel},
 		{Code: "github-app", Title: "The GitHub App", Severity: Warning, Fix: "insightscli create-github-app", Look: m.lookApp},
-		{Code: "github-client-id", Title: "The GitHub App's Client ID", Severity: Error,
-			Fix: "copy the Client ID (Iv1… or Iv23…) from the settings of the App", Look: m.lookClientID},
+		{
+			Code: "github-client-id", Title: "The GitHub App's Client ID", Severity: Error,
+			Fix: "copy the Client ID (Iv1… or Iv23…) from the settings of the App", Look: m.lookClientID,
+		},
 		{Code: "github-key", Elsewhere: true, Title: "The GitHub App's key and tokens", Severity: Error, Fix: "insightscli create-github-app --check", Look: m.lookKey},
 		{Code: "github-pending", Title: "An App that was made and not kept", Severity: Warning, Fix: "insightscli create-github-app", Look: m.lookPending},
 		{Code: "clock", Title: "The clock", Severity: Error, Fix: "set the clock of this machine", Look: m.lookClock},
@@ -32,8 +34,10 @@ func (m *machine) lookJWT(context.Context) (Finding, error) {
 		return Finding{State: Problem, Step: "env", Text: "SANDBOX_JWT_PRIVATE_KEY is missing"}, nil
 	}
 	if err := CheckKey(v); err != nil {
-		return Finding{State: Problem, Severity: Error, Text: "SANDBOX_JWT_PRIVATE_KEY: " + err.Error(),
-			Fix: "remove it and run: " + setupStep("env")}, nil
+		return Finding{
+			State: Problem, Severity: Error, Text: "SANDBOX_JWT_PRIVATE_KEY: " + err.Error(),
+			Fix: "remove it and run: " + setupStep("env"),
+		}, nil
 	}
 	return ok(m.source("SANDBOX_JWT_PRIVATE_KEY"))
 }
@@ -61,8 +65,10 @@ func (m *machine) appMissing() []string {
 		name string
 		set  bool
 	}{
-		{"GITHUB_APP_CLIENT_ID", a.GitHubClientID != ""}, {"GITHUB_APP_CLIENT_SECRET", !a.GitHubClientSecret.Empty()},
-		{"GITHUB_APP_SLUG", a.GitHubSlug != ""}, {"GITHUB_APP_PRIVATE_KEY", !a.GitHubPrivateKey.Empty()},
+		{"GITHUB_APP_CLIENT_ID", a.GitHubClientID != ""},
+		{"GITHUB_APP_CLIENT_SECRET", !a.GitHubClientSecret.Empty()},
+		{"GITHUB_APP_SLUG", a.GitHubSlug != ""},
+		{"GITHUB_APP_PRIVATE_KEY", !a.GitHubPrivateKey.Empty()},
 	} {
 		if !v.set {
 			names = append(names, v.name)
@@ -79,8 +85,10 @@ func (m *machine) lookApp(context.Context) (Finding, error) {
 	case 4:
 		return problem("", "there is none; agents cannot publish changes")
 	}
-	return Finding{State: Problem, Severity: Error, Text: "missing: " + strings.Join(missing, ", "),
-		Fix: "copy them from the settings of the App, or run: insightscli create-github-app --force"}, nil
+	return Finding{
+		State: Problem, Severity: Error, Text: "missing: " + strings.Join(missing, ", "),
+		Fix: "copy them from the settings of the App, or run: insightscli create-github-app --force",
+	}, nil
 }
 
 func (m *machine) lookClientID(context.Context) (Finding, error) {

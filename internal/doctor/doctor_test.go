@@ -23,8 +23,10 @@ func TestChecksThatHangAreGivenUp(t *testing.T) {
 		var checks []Check
 		for range 20 {
 			checks = append(checks,
-				Check{Code: "waits", Severity: Error, Fix: "fix waits", Elsewhere: true,
-					Look: func(ctx context.Context) (Finding, error) { <-ctx.Done(); return Finding{}, ctx.Err() }},
+				Check{
+					Code: "waits", Severity: Error, Fix: "fix waits", Elsewhere: true,
+					Look: func(ctx context.Context) (Finding, error) { <-ctx.Done(); return Finding{}, ctx.Err() },
+				},
 				check("hangs", func(context.Context) (Finding, error) { <-release; return Finding{}, nil }))
 		}
 		checks = append(checks, check("answers", func(context.Context) (Finding, error) { return ok("fine") }))
@@ -90,8 +92,11 @@ func TestVerdict(t *testing.T) {
 
 func TestRepairCarriesOutEachStepOnce(t *testing.T) {
 	before := []Report{
-		{Code: "a", State: Problem, Step: "env"}, {Code: "b", State: Problem, Step: "env"},
-		{Code: "c", State: Problem, Step: "flag"}, {Code: "d", State: Problem}, {Code: "e", State: OK},
+		{Code: "a", State: Problem, Step: "env"},
+		{Code: "b", State: Problem, Step: "env"},
+		{Code: "c", State: Problem, Step: "flag"},
+		{Code: "d", State: Problem},
+		{Code: "e", State: OK},
 	}
 	var applied []string
 	failed, err := Repair(t.Context(), before, func(_ context.Context, step string) error {
@@ -105,8 +110,11 @@ func TestRepairCarriesOutEachStepOnce(t *testing.T) {
 		t.Fatalf("%v, %v", applied, err)
 	}
 	after := []Report{
-		{Code: "a", State: OK}, {Code: "b", State: Problem, Finding: "still"}, {Code: "c", State: Problem, Finding: "off"},
-		{Code: "d", State: Problem, Finding: "x"}, {Code: "e", State: OK},
+		{Code: "a", State: OK},
+		{Code: "b", State: Problem, Finding: "still"},
+		{Code: "c", State: Problem, Finding: "off"},
+		{Code: "d", State: Problem, Finding: "x"},
+		{Code: "e", State: OK},
 	}
 	Compare(before, after, failed)
 	if after[0].State != Fixed || after[1].Finding != "still" || after[2].Finding != "off; not repaired: no store" ||

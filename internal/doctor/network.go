@@ -28,8 +28,10 @@ func (m *machine) lookAPI(ctx context.Context) (Finding, error) {
 	given := m.given("SANDBOX_API_URL")
 	switch {
 	case port(address) == "8010":
-		return Finding{State: Problem, Severity: Error, Text: "SANDBOX_API_URL uses port 8010, which answers containers with nothing",
-			Fix: "use port 8000, or remove SANDBOX_API_URL"}, nil
+		return Finding{
+			State: Problem, Severity: Error, Text: "SANDBOX_API_URL uses port 8010, which answers containers with nothing",
+			Fix: "use port 8000, or remove SANDBOX_API_URL",
+		}, nil
 	case answers(ctx, address):
 		return ok(address)
 	case given:

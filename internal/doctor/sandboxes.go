@@ -61,8 +61,10 @@ func (m *machine) lookImage(ctx context.Context) (Finding, error) {
 	case state == "fresh":
 		return ok(state)
 	case m.Config.Run.Image != "":
-		return Finding{State: Problem, Severity: Error, Text: "the image " + m.Config.Run.Image + " is " + state,
-			Fix: "docker pull " + m.Config.Run.Image}, nil
+		return Finding{
+			State: Problem, Severity: Error, Text: "the image " + m.Config.Run.Image + " is " + state,
+			Fix: "docker pull " + m.Config.Run.Image,
+		}, nil
 	}
 	return problem("", "the image is", state+"; the next run builds it, which takes minutes")
 }

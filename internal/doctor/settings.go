@@ -19,8 +19,10 @@ func (m *machine) settings() []Check {
 	return []Check{
 		{Code: "env-file", Title: "The .env file", Severity: Warning, Fix: setupStep("env"), Look: m.lookEnvFile},
 		{Code: "debug", Title: "DEBUG", Severity: Error, Fix: setupStep("env"), Look: m.lookDebug},
-		{Code: "provider", Title: "The provider and DEBUG", Severity: Error,
-			Fix: "set DEBUG=1; for cloud mode use CLOUD_DEPLOYMENT=E2E", Look: m.lookProvider},
+		{
+			Code: "provider", Title: "The provider and DEBUG", Severity: Error,
+			Fix: "set DEBUG=1; for cloud mode use CLOUD_DEPLOYMENT=E2E", Look: m.lookProvider,
+		},
 		{Code: "repo-mounts", Title: "Mounted repositories", Severity: Error, Fix: "correct SANDBOX_REPO_MOUNT_MAP", Look: m.lookMounts},
 		{Code: "mcp-env", Title: "The MCP server's .env", Severity: Warning, Fix: setupStep("mcp-env"), Look: m.lookMCPEnv},
 		{Code: "site-url", Title: "SITE_URL and the LLM gateway", Severity: Warning, Look: m.lookSiteURL},
@@ -49,8 +51,10 @@ func (m *machine) lookDebug(context.Context) (Finding, error) {
 	case !m.Config.Debug && !m.Config.Test && m.Config.CloudDeployment == "":
 		return problem("set DEBUG=1 there", "DEBUG is off ("+at+"), which marks a production machine")
 	case at == "default" && m.Config.Provider != "":
-		return Finding{State: Problem, Severity: Warning, Step: "env",
-			Text: "DEBUG is not set; here it counts as 1, other tools want it"}, nil
+		return Finding{
+			State: Problem, Severity: Warning, Step: "env",
+			Text: "DEBUG is not set; here it counts as 1, other tools want it",
+		}, nil
 	case at == "default":
 		return ok("not set, which counts as 1")
 	}
@@ -145,12 +149,16 @@ func (m *machine) lookGit(context.Context) (Finding, error) {
 	case git == "":
 		return problem("install git", "there is no git in PATH")
 	case filepath.Dir(git) == guardDir:
-		return Finding{State: Problem, Severity: Warning,
+		return Finding{
+			State: Problem, Severity: Warning,
 			Text: "this is a sandbox, where git commit and git push are disabled",
-			Fix:  "stage the changes with git add and use the git_signed_commit tool"}, nil
+			Fix:  "stage the changes with git add and use the git_signed_commit tool",
+		}, nil
 	case m.Lookup("INSIGHTS_ALLOW_UNSIGNED_GIT") != "":
-		return Finding{State: Problem, Severity: Warning, Text: "INSIGHTS_ALLOW_UNSIGNED_GIT turns the git guard off",
-			Fix: "unset INSIGHTS_ALLOW_UNSIGNED_GIT"}, nil
+		return Finding{
+			State: Problem, Severity: Warning, Text: "INSIGHTS_ALLOW_UNSIGNED_GIT turns the git guard off",
+			Fix: "unset INSIGHTS_ALLOW_UNSIGNED_GIT",
+		}, nil
 	}
 	return ok(git)
 }

@@ -10,24 +10,28 @@ import (
 // at work in it.
 func (m *machine) store() []Check {
 	return []Check{
-		{Code: "state", Title: "The state directory", Severity: Error, Fix: "set INSIGHTSCLI_STATE_DIR to a directory on a local disk",
+		{
+			Code: "state", Title: "The state directory", Severity: Error, Fix: "set INSIGHTSCLI_STATE_DIR to a directory on a local disk",
 			Look: func(ctx context.Context) (Finding, error) {
 				if err := m.Stores(ctx); err != nil {
 					return Finding{}, err
 				}
 				return ok(m.State)
-			}},
+			},
+		},
 		{Code: "tasks-flag", Title: "The tasks flag", Severity: Error, Fix: setupStep("tasks-flag"), Look: m.lookFlag},
 		m.appCheck("array-app", "Array", Error),
 		m.appCheck("insights-ai-app", "Insights AI", Error),
-		{Code: "runner", Title: "The background runner", Severity: Error, Fix: "insightscli stop; insightscli start -d",
+		{
+			Code: "runner", Title: "The background runner", Severity: Error, Fix: "insightscli stop; insightscli start -d",
 			Look: func(ctx context.Context) (Finding, error) {
 				text, err := m.Runner(ctx)
 				if err != nil {
 					return Finding{}, err
 				}
 				return ok(text)
-			}},
+			},
+		},
 	}
 }
 

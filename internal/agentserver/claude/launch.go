@@ -35,7 +35,7 @@ func (d *driver) launch(ctx context.Context, schema string) (*process, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, proc.ErrNotFound) && strings.Contains(argv[0], "/"):
-		return nil, fmt.Errorf("Claude Code cannot run in this image, which lacks its interpreter or C library (glibc): %w", err) //nolint:staticcheck // a name
+		return nil, fmt.Errorf("Claude Code cannot run in this image, which lacks its interpreter or C library (glibc): %w", err)
 	case errors.Is(err, proc.ErrNotFound):
 		return nil, fmt.Errorf("there is no Claude Code in the sandbox's image, and none was mounted: %s", install)
 	default:

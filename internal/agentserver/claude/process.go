@@ -24,7 +24,7 @@ const (
 	maxSaid = 256
 )
 
-var errLine = fmt.Errorf("Claude Code wrote a line of more than %d MiB", maxLine>>20) //nolint:staticcheck // a name
+var errLine = fmt.Errorf("Claude Code wrote a line of more than %d MiB", maxLine>>20)
 
 // process is one run of the program.
 type process struct {

@@ -148,19 +148,24 @@ func (c *conn) dispatch(m message) {
 		}
 		c.peer.notified(c.ctx, m.Method, m.Params)
 	default:
-		ctx, cancel := context.WithCancel(c.ctx)
-		c.mu.Lock()
-		_, twice := c.asking[string(m.ID)]
-		if !twice {
-			c.asking[string(m.ID)] = cancel
-		}
-		c.mu.Unlock()
-		if twice {
-			cancel()
-			return // one answer could not be told from the other
-		}
-		c.running.Go(func() { c.serve(ctx, m) })
+		c.asked(m)
 	}
+}
+
+// asked begins to answer a request. The same one again is left alone: one answer could not
+// be told from the other.
+func (c *conn) asked(m message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, twice := c.asking[string(m.ID)]; twice {
+		return
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.asking[string(m.ID)] = cancel
+	c.running.Go(func() {
+		defer cancel()
+		c.serve(ctx, m)
+	})
 }
 
 // waiter is a call that waits.

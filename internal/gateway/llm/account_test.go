@@ -3,6 +3,7 @@ package llm
 import (
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -272,7 +273,7 @@ func TestUploadInPieces(t *testing.T) {
 		for {
 			n, err := u.Read(buf)
 			out.Write(buf[:n])
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -34,8 +35,10 @@ func (x *exchange) answered(res *http.Response) error {
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden:
 		return x.notAllowed(res)
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		return &refusal{status: http.StatusBadGateway, dialect: x.endpoint.dialect, code: "redirected",
-			text: fmt.Sprintf("the model's provider answered with a redirection (%d): check %s", res.StatusCode, x.addressVariable())}
+		return &refusal{
+			status: http.StatusBadGateway, dialect: x.endpoint.dialect, code: "redirected",
+			text: fmt.Sprintf("the model's provider answered with a redirection (%d): check %s", res.StatusCode, x.addressVariable()),
+		}
 	case res.StatusCode >= 400:
 		return x.passError(res)
 	}
@@ -200,7 +203,7 @@ func (b *metered) Read(p []byte) (int, error) {
 			return n - 1, nil
 		}
 	}
-	if err == io.EOF { //nolint:errorlint // a reader's plain EOF
+	if errors.Is(err, io.EOF) {
 		x.meter.end()
 	}
 	if err != nil || x.meter.over {

@@ -65,15 +65,21 @@ func resolve(r *http.Request) (endpoint, *refusal) {
 	e, ok := lookUp(prefix, path, r.Header)
 	switch {
 	case !ok:
-		return e, &refusal{status: http.StatusNotFound, dialect: e.dialect, code: "not_found",
-			text: "the LLM gateway of insightscli does not serve this path"}
+		return e, &refusal{
+			status: http.StatusNotFound, dialect: e.dialect, code: "not_found",
+			text: "the LLM gateway of insightscli does not serve this path",
+		}
 	case path == pathResponses && r.Method == http.MethodGet:
 		// Codex would rather talk over a WebSocket: this answer makes it use HTTP at once.
-		return e, &refusal{status: http.StatusUpgradeRequired, dialect: e.dialect, code: "no_websocket",
-			text: "the LLM gateway of insightscli does not speak WebSocket: use HTTP"}
+		return e, &refusal{
+			status: http.StatusUpgradeRequired, dialect: e.dialect, code: "no_websocket",
+			text: "the LLM gateway of insightscli does not speak WebSocket: use HTTP",
+		}
 	case r.Method != e.method && (e.method != http.MethodGet || r.Method != http.MethodHead):
-		return e, &refusal{status: http.StatusMethodNotAllowed, dialect: e.dialect, code: "method_not_allowed",
-			text: "use " + e.method, allow: e.method}
+		return e, &refusal{
+			status: http.StatusMethodNotAllowed, dialect: e.dialect, code: "method_not_allowed",
+			text: "use " + e.method, allow: e.method,
+		}
 	}
 	return e, nil
 }

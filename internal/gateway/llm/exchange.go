@@ -96,8 +96,10 @@ func (x *exchange) admit(r *http.Request, run task.ID) (f *refusal) {
 		return x.trouble("find where requests to models go", err)
 	}
 	if x.route.Forward != "" && r.Header.Get(forwardHeader) != "" {
-		return &refusal{status: http.StatusLoopDetected, dialect: x.endpoint.dialect, code: "loop",
-			text: "SANDBOX_LLM_GATEWAY_URL leads back to insightscli itself: leave it out"}
+		return &refusal{
+			status: http.StatusLoopDetected, dialect: x.endpoint.dialect, code: "loop",
+			text: "SANDBOX_LLM_GATEWAY_URL leads back to insightscli itself: leave it out",
+		}
 	}
 	if x.route.Forward == "" && x.upstream() == (Upstream{}) {
 		return x.forbid("no_upstream", "this run has no access to such models: set %s on the host, or %s",
@@ -163,15 +165,19 @@ func (x *exchange) checkBody(r *http.Request) *refusal {
 		return &refusal{status: http.StatusBadRequest, dialect: x.endpoint.dialect, code: "no_body", text: "the request is empty"}
 	}
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return &refusal{status: http.StatusUnsupportedMediaType, dialect: x.endpoint.dialect, code: "compressed",
-			text: "send the request without Content-Encoding: the LLM gateway of insightscli reads the model's name in it"}
+		return &refusal{
+			status: http.StatusUnsupportedMediaType, dialect: x.endpoint.dialect, code: "compressed",
+			text: "send the request without Content-Encoding: the LLM gateway of insightscli reads the model's name in it",
+		}
 	}
 	return nil
 }
 
 func (x *exchange) tooLarge() *refusal {
-	return &refusal{status: http.StatusRequestEntityTooLarge, dialect: x.endpoint.dialect, code: "too_large",
-		text: fmt.Sprintf("the request has more than %d MiB", maxBody>>20)}
+	return &refusal{
+		status: http.StatusRequestEntityTooLarge, dialect: x.endpoint.dialect, code: "too_large",
+		text: fmt.Sprintf("the request has more than %d MiB", maxBody>>20),
+	}
 }
 
 // forbid is a refusal that stands: both Claude Code and Codex give up on it.
@@ -180,8 +186,10 @@ func (x *exchange) forbid(code, format string, args ...any) *refusal {
 }
 
 func (x *exchange) trouble(doing string, err error) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, dialect: x.endpoint.dialect, code: "gateway_trouble", again: 1,
-		text: "the LLM gateway of insightscli could not " + doing + ": " + err.Error()}
+	return &refusal{
+		status: http.StatusServiceUnavailable, dialect: x.endpoint.dialect, code: "gateway_trouble", again: 1,
+		text: "the LLM gateway of insightscli could not " + doing + ": " + err.Error(),
+	}
 }
 
 func (x *exchange) upstream() Upstream {
@@ -338,8 +346,10 @@ func (x *exchange) broken(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		return
 	default:
-		f = &refusal{status: http.StatusBadGateway, dialect: x.endpoint.dialect, code: "unreachable", again: 1,
-			text: "the model's provider cannot be reached: " + x.withoutKey(err.Error())}
+		f = &refusal{
+			status: http.StatusBadGateway, dialect: x.endpoint.dialect, code: "unreachable", again: 1,
+			text: "the model's provider cannot be reached: " + x.withoutKey(err.Error()),
+		}
 	}
 	x.refuse(w, f)
 }

@@ -309,7 +309,9 @@ func TestProviderThatIsNotThere(t *testing.T) {
 }
 
 func TestRedirectionIsNotPassedOn(t *testing.T) {
-	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://elsewhere.example", 302) })
+	p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "https://elsewhere.example", http.StatusFound)
+	})
 	w := newWorld(t, p.both())
 	wantRefusal(t, w.post("/openai/v1/responses", askClaude), 502, "INSIGHTS_LLM_OPENAI_URL")
 }
