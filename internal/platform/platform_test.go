@@ -244,3 +244,31 @@ func TestEnvironments(t *testing.T) {
 		}
 	}
 }
+
+// A run that takes longer than a token lives keeps it, also over a pause in which nobody
+// renewed it; one that is over does not get it back.
+func TestRenewedTokens(t *testing.T) {
+	db, ctx := openDB(t), t.Context()
+	tokens, run := NewTokens(db), addRun(t, db)
+	tok, err := tokens.Mint(ctx, run, []string{"query:read"}, -time.Minute)
+	must(t, err)
+	wantVoid(t, tokens, tok)
+	must(t, tokens.Renew(ctx, run, time.Hour))
+	g, err := tokens.Check(ctx, tok)
+	if err != nil || g.Run != run || time.Until(g.Expires) < 50*time.Minute {
+		t.Errorf("%+v, %v", g, err)
+	}
+	must(t, tokens.Renew(ctx, run, time.Minute)) // never shorter
+	if g, err = tokens.Check(ctx, tok); err != nil || time.Until(g.Expires) < 50*time.Minute {
+		t.Errorf("%+v, %v", g, err)
+	}
+	must(t, tokens.Revoke(ctx, run))
+	must(t, tokens.Renew(ctx, run, time.Hour))
+	wantVoid(t, tokens, tok)
+	tok, err = tokens.Mint(ctx, run, []string{"query:read"}, time.Minute)
+	must(t, err)
+	_, err = db.ExecContext(ctx, `UPDATE runs SET finished = 5`)
+	must(t, err)
+	must(t, tokens.Renew(ctx, run, time.Hour))
+	wantVoid(t, tokens, tok)
+}

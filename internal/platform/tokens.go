@@ -84,6 +84,16 @@ func (t *Tokens) store(ctx context.Context, run task.ID, tok, scopes string, ttl
 	return tx.Commit()
 }
 
+// Renew makes the tokens of a live run good for ttl from now. A run may take longer than a
+// token lives: what an agent holds in its environment cannot be replaced by another.
+func (t *Tokens) Renew(ctx context.Context, run task.ID, ttl time.Duration) error {
+	now := time.Now()
+	_, err := t.db.ExecContext(ctx, `
+		UPDATE tokens SET expires = ?1 WHERE run = ?2 AND expires < ?1
+		AND EXISTS (SELECT 1 FROM runs WHERE id = ?2 AND finished = 0)`, now.Add(ttl).UnixNano(), run)
+	return dberr.Wrap("platform.Renew", "renew access token", err)
+}
+
 // Revoke makes the tokens of a run void. It may be called again.
 func (t *Tokens) Revoke(ctx context.Context, run task.ID) error {
 	_, err := t.db.ExecContext(ctx, `DELETE FROM tokens WHERE run = ?`, run)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -93,11 +94,43 @@ func (x *execution) work(ctx context.Context) error {
 	defer limits.disarm()
 	stopInputs := x.takeInputs(ctx)
 	defer stopInputs()
+	stopRenewing := x.renewToken(work)
+	defer stopRenewing()
 	err := x.steps(work)
 	if cause := context.Cause(work); cause != nil && err != nil {
 		return cause // what ended the work, not what it broke
 	}
 	return err
+}
+
+// renewToken renews the run's access token from time to time, until the returned function
+// is called. One that could not be renewed is tried again long before it is void.
+func (x *execution) renewToken(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		first := steps.RenewEvery
+		if seq, _ := x.story.log.Last(); seq > 0 {
+			first = 0 // taken over: nobody knows how long nobody renewed it
+		}
+		t := time.NewTimer(first)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				t.Reset(steps.RenewEvery)
+			}
+			if err := x.s().RenewToken(ctx, x.spec.Run); err != nil && ctx.Err() == nil {
+				x.story.notice("warn", "the access token was not renewed: "+err.Error())
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // verdictStep is the name under which the end of a run is journalled before its

@@ -35,6 +35,8 @@ func (*fakeTokens) Mint(context.Context, task.ID, []string, time.Duration) (secr
 	return secret.New(accessToken), nil
 }
 
+func (*fakeTokens) Renew(context.Context, task.ID, time.Duration) error { return nil }
+
 func (f *fakeTokens) Revoke(_ context.Context, run task.ID) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

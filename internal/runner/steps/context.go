@@ -12,6 +12,10 @@ import (
 // has it.
 const TokenTTL = 6 * time.Hour
 
+// RenewEvery is how often the token of a run that is being carried out is renewed: a run
+// that nobody carries out any more has a token for six hours at the most.
+const RenewEvery = TokenTTL / 6
+
 // ContextIn asks for the context of a run.
 type ContextIn struct {
 	Spec task.Spec `json:"spec"`
@@ -58,4 +62,9 @@ func (s *Steps) Token(ctx context.Context, in TokenIn) (TokenOut, error) {
 		return TokenOut{}, err
 	}
 	return TokenOut{Expires: time.Now().Add(TokenTTL)}, nil
+}
+
+// RenewToken keeps the run's access token good for another [TokenTTL].
+func (s *Steps) RenewToken(ctx context.Context, run task.ID) error {
+	return s.Tokens.Renew(ctx, run, TokenTTL)
 }

@@ -56,6 +56,8 @@ func (m *mint) Mint(_ context.Context, run task.ID, scopes []string, _ time.Dura
 	return secret.New("insx_canary"), m.failing
 }
 
+func (m *mint) Renew(context.Context, task.ID, time.Duration) error { return m.failing }
+
 func (m *mint) Revoke(_ context.Context, run task.ID) error {
 	delete(m.live, run)
 	return m.failing

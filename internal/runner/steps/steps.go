@@ -39,6 +39,7 @@ const (
 // tokens mints the scoped access token of a run.
 type tokens interface {
 	Mint(ctx context.Context, run task.ID, scopes []string, ttl time.Duration) (secret.String, error)
+	Renew(ctx context.Context, run task.ID, ttl time.Duration) error
 	Revoke(ctx context.Context, run task.ID) error
 }
 
