@@ -18,7 +18,7 @@ import (
 // answer is what an operation returns.
 type answer struct {
 	status int
-	body   map[string]any
+	body   any
 }
 
 func refusal(status int, message string) answer {
@@ -38,25 +38,56 @@ func (s *Server) api() http.Handler {
 		}
 		op := in.Route.Operation.OperationID
 		f := s.begin(op)
-		if f != nil && f.Status != 0 {
-			s.send(w, refusal(f.Status, f.Message), f)
+		if f.ends(w, s) {
 			return
 		}
-		var a answer
-		switch op {
-		case OpConversion:
-			a = s.convert(in.PathParams["code"])
-		case OpApp:
-			a = s.app(r)
-		}
-		if f != nil && f.Alter != nil {
-			f.Alter(a.body)
-		}
+		a := s.perform(r, op, in.PathParams)
+		f.alters(a)
 		if f == nil && declared(in, a.status) {
 			s.check(r, in, a)
 		}
 		s.send(w, a, f)
 	})
+}
+
+// ends reports whether a fault takes the place of the answer, and sends it.
+func (f *Fault) ends(w http.ResponseWriter, s *Server) bool {
+	switch {
+	case f == nil:
+		return false
+	case f.Drop:
+		panic(http.ErrAbortHandler) // closes the connection
+	case f.Status != 0:
+		s.send(w, refusal(f.Status, f.Message), f)
+		return true
+	}
+	return false
+}
+
+// alters changes an answer, or loses it.
+func (f *Fault) alters(a answer) {
+	if f == nil {
+		return
+	}
+	if f.Lose {
+		panic(http.ErrAbortHandler) // closes the connection
+	}
+	if body, ok := a.body.(map[string]any); ok && f.Alter != nil {
+		f.Alter(body)
+	}
+}
+
+// perform does what was asked.
+func (s *Server) perform(r *http.Request, op string, params map[string]string) answer {
+	switch op {
+	case OpConversion:
+		return s.convert(params["code"])
+	case OpApp:
+		return s.app(r)
+	case OpRepoInstallation, OpOrgInstallation, OpUserInstallation, OpAccessToken:
+		return s.installations(r, op, params)
+	}
+	return s.ofRepo(r, op, params)
 }
 
 // declared reports whether the description names the status for the operation. It
@@ -123,19 +154,21 @@ func (s *Server) pem(key *rsa.PrivateKey) string {
 
 // app answers who the bearer of a token is.
 func (s *Server) app(r *http.Request) answer {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return refusal(http.StatusUnauthorized, "A JSON web token could not be decoded")
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, problem := s.bearer(token)
+	a, problem := s.bearer(bearerOf(r))
 	if problem != "" {
 		return refusal(http.StatusUnauthorized, problem)
 	}
 	body := s.describe(a)
 	body["installations_count"] = 0
 	return answer{http.StatusOK, body}
+}
+
+// bearerOf is the token of a request, or "".
+func bearerOf(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
 }
 
 // bearer finds the app that signed a token, by GitHub's rules and in its words.
@@ -145,6 +178,9 @@ func (s *Server) bearer(token string) (*App, string) {
 	_, err := jwt.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) {
 		for _, a := range s.apps {
 			id := strconv.FormatInt(a.ID, 10)
+			if a.Key == nil {
+				continue
+			}
 			if claims.Issuer == id || claims.Issuer == a.ClientID && !s.o.IssuerIsID {
 				signer = a
 				return &a.Key.PublicKey, nil

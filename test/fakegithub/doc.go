@@ -9,6 +9,11 @@
 // documentation and from what other projects met. An answer that a [Fault] asked for
 // is sent unchecked.
 //
+// Repositories are real ones: the git data of the API, GraphQL (checked against
+// GitHub's schema, cut by graphqlgen) and git's own http-backend share a bare repository,
+// so that a hash is what it would be on GitHub, and whatever was published can be
+// fetched.
+//
 // The same server is github.com and a GitHub Enterprise Server: the API is served at
 // the root and below /api/v3.
 package fakegithub

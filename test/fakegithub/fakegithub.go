@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,25 @@ const (
 	OpConversion = "apps/create-from-manifest"
 	OpApp        = "apps/get-authenticated"
 	OpOAuth      = "login/oauth"
+
+	OpRepoInstallation = "apps/get-repo-installation"
+	OpOrgInstallation  = "apps/get-org-installation"
+	OpUserInstallation = "apps/get-user-installation"
+	OpAccessToken      = "apps/create-installation-access-token"
+
+	OpBlob      = "git/create-blob"
+	OpTree      = "git/create-tree"
+	OpCommit    = "git/create-commit"
+	OpRef       = "git/create-ref"
+	OpPulls     = "pulls/list"
+	OpPull      = "pulls/create"
+	OpLabels    = "issues/add-labels"
+	OpGraphQL   = "graphql"
+	OpGitFetch  = "git-upload-pack"
+	OpGitPush   = "git-receive-pack"
+	everyOp     = "*"
+	webFlow     = "GitHub <noreply@github.com>"
+	maxBlobBody = 50 << 20 // where GitHub ends a request with a blob, as others measured it
 )
 
 // Options say how a [Server] differs from github.com.
@@ -28,6 +48,11 @@ type Options struct {
 	IssuerIsID bool
 	// Login is who is signed in; "" is octocat.
 	Login string
+	// NoSigning makes commits that are not signed, as a server does whose
+	// administrator did not turn that on.
+	NoSigning bool
+	// TokenLife is how long installation tokens are good; 0 is an hour.
+	TokenLife time.Duration
 }
 
 // Fault is what goes wrong with an operation.
@@ -38,6 +63,8 @@ type Fault struct {
 	Cut     bool                 // ends the connection in the middle of the body
 	Alter   func(map[string]any) // changes the answer
 	Times   int                  // how often; 0 is always
+	Drop    bool                 // ends the connection before anything is done
+	Lose    bool                 // does what was asked, and ends the connection
 }
 
 // App is a GitHub App.
@@ -67,6 +94,13 @@ type Server struct {
 	codes  map[string]*App // not yet converted
 	faults map[string]*Fault
 	counts map[string]int
+	before func(op string, n int) *Fault
+
+	repos    []*Repo
+	installs []*installation
+	tokens   map[string]*token
+	root     string           // folder of the repositories
+	renamed  map[string]*Repo // by their old names
 }
 
 // New starts a server that ends with the test, and reports to it whatever GitHub's
@@ -86,6 +120,7 @@ func New(t testing.TB, o Options) *Server {
 	s := &Server{
 		t: t, o: o, spec: sp,
 		drafts: map[string]draft{}, codes: map[string]*App{}, faults: map[string]*Fault{}, counts: map[string]int{},
+		tokens: map[string]*token{}, root: t.TempDir(),
 	}
 	srv := httptest.NewServer(s.handler())
 	t.Cleanup(srv.Close)
@@ -102,8 +137,18 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /login/oauth/access_token", s.accessToken)
 	mux.Handle("/api/v3/", http.StripPrefix("/api/v3", s.api()))
 	mux.Handle("/app", s.api())
-	mux.Handle("/app-manifests/", s.api())
-	return mux
+	for _, path := range []string{"/app/installations/", "/app-manifests/", "/repos/", "/orgs/", "/users/"} {
+		mux.Handle(path, s.api())
+	}
+	mux.HandleFunc("POST /graphql", s.graphql)
+	mux.HandleFunc("POST /api/graphql", s.graphql)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, ".git/") {
+			s.git(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // Break makes an operation go wrong from now on.
@@ -112,6 +157,18 @@ func (s *Server) Break(op string, f Fault) {
 	defer s.mu.Unlock()
 	s.faults[op] = &f
 }
+
+// Before calls f at the start of every request to the API, to GraphQL and of git, with
+// its operation and how many there were, from 1. What f returns goes wrong with the
+// request; it may be nil.
+func (s *Server) Before(f func(op string, n int) *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.counts[everyOp] = f, 0
+}
+
+// Requests is how many requests there were since Before.
+func (s *Server) Requests() int { return s.Count(everyOp) }
 
 // Count is how often an operation was asked for.
 func (s *Server) Count(op string) int {
@@ -148,8 +205,17 @@ func (s *Server) Grant(slug string, permissions map[string]string) {
 // begin counts a call and returns what is to go wrong with it, or nil.
 func (s *Server) begin(op string) *Fault {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.counts[op]++
+	s.counts[everyOp]++
+	before, n := s.before, s.counts[everyOp]
+	s.mu.Unlock()
+	if before != nil {
+		if f := before(op, n); f != nil {
+			return f
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	f := s.faults[op]
 	if f == nil {
 		return nil

@@ -34,6 +34,18 @@ func operations() map[string][]string {
 	return map[string][]string{
 		"/app":                              {"get"},
 		"/app-manifests/{code}/conversions": {"post"},
+
+		"/app/installations/{installation_id}/access_tokens": {"post"},
+		"/repos/{owner}/{repo}/installation":                 {"get"},
+		"/orgs/{org}/installation":                           {"get"},
+		"/users/{username}/installation":                     {"get"},
+
+		"/repos/{owner}/{repo}/git/blobs":                    {"post"},
+		"/repos/{owner}/{repo}/git/trees":                    {"post"},
+		"/repos/{owner}/{repo}/git/commits":                  {"post"},
+		"/repos/{owner}/{repo}/git/refs":                     {"post"},
+		"/repos/{owner}/{repo}/pulls":                        {"get", "post"},
+		"/repos/{owner}/{repo}/issues/{issue_number}/labels": {"post"},
 	}
 }
 
@@ -157,7 +169,9 @@ func dropExamples(node any) {
 	for key, v := range n {
 		if key == "content" {
 			for _, body := range child(n, key) {
-				delete(body.(object), "examples")
+				if b, ok := body.(object); ok { // else it is a property of that name
+					delete(b, "examples")
+				}
 			}
 		}
 		dropExamples(v)
