@@ -12,6 +12,7 @@
 package ghclient
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func drop(resp *http.Response) {
 	if resp == nil {
 		return
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal)) // so that the connection can be used again
 	_ = resp.Body.Close()
 }
 
@@ -220,10 +221,25 @@ func limit(resp *http.Response, now time.Time) (time.Duration, bool) {
 			return max(time.Unix(at, 0).Sub(now), 0) + time.Second, true
 		}
 	}
-	if resp.StatusCode == http.StatusTooManyRequests {
+	if resp.StatusCode == http.StatusTooManyRequests || saysSecondary(resp) {
 		return secondaryWait, true
 	}
 	return 0, false
+}
+
+// maxRefusal bounds what is read of a refusal.
+const maxRefusal = 64 << 10
+
+// saysSecondary looks for the one mark that a secondary limit may have: its text. The
+// body can be read again afterwards.
+func saysSecondary(resp *http.Response) bool {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	resp.Body = &cancelBody{io.NopCloser(io.MultiReader(bytes.NewReader(text), resp.Body)), closer(resp.Body)}
+	return err == nil && bytes.Contains(text, []byte("secondary rate limit"))
+}
+
+func closer(c io.Closer) func() {
+	return func() { _ = c.Close() } // it was only read
 }
 
 // SSO is the page on which a person authorizes a token for an organization with

@@ -102,6 +102,32 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
+// Some secondary limits have no header to tell them by.
+func TestALimitThatOnlyItsTextTells(t *testing.T) {
+	n := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n++; n == 1 {
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, `{"message":"You have exceeded a secondary rate limit."}`)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, `{"message":"no"}`)
+	}))
+	defer s.Close()
+	var waits pauses
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+	resp, err := New(Options{Pause: waits.wait}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if string(body) != `{"message":"no"}` || err != nil || len(waits) != 1 || waits[0] != time.Minute {
+		t.Errorf("%q, %v, %v", body, err, waits)
+	}
+}
+
 func TestAnInterruptEndsAWait(t *testing.T) {
 	s, n := server(t, http.Header{"Retry-After": {"60"}}, 429)
 	ctx, cancel := context.WithCancelCause(t.Context())
