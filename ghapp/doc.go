@@ -6,7 +6,8 @@
 // a code; [Session.Wait] trades the code for the app, once. Where no browser can reach
 // this machine, [Manual] does the same with a file and a pasted address. [Verify] and
 // [VerifySecret] ask GitHub whether what was received, or what stands in a .env, is
-// right.
+// right. [Installations] mints short-lived tokens for repositories with the key, and a
+// [Source] keeps one fresh.
 //
 // # Invariants
 //

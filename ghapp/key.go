@@ -40,7 +40,7 @@ func readKey(text secret.String) (*pem.Block, *rsa.PrivateKey, error) {
 	case block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
 		return bad("decrypt it: openssl rsa -in KEY.pem -out PLAIN.pem", "is encrypted")
 	case block.Type != "RSA PRIVATE KEY" && block.Type != "PRIVATE KEY":
-		return bad(again, "is a %s", strings.ToLower(block.Type))
+		return bad(again, "is a PEM block of type %q", block.Type)
 	}
 	// The first line says which of the two it is, and is not always right.
 	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {

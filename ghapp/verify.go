@@ -163,10 +163,7 @@ func (v *verifier) ask(ctx context.Context) (*github.App, error) {
 // get is one call. Ahead is how far our clock is ahead of the truth.
 func (v *verifier) get(ctx context.Context, issuer string, ahead time.Duration) (*github.App, error) {
 	now := time.Now()
-	token, err := v.sign(jwt.RegisteredClaims{
-		Issuer: issuer, IssuedAt: jwt.NewNumericDate(now.Add(-ahead - tokenAge)),
-		ExpiresAt: jwt.NewNumericDate(now.Add(-ahead + tokenLife)),
-	})
+	token, err := v.sign(newClaims(issuer, now.Add(-ahead)))
 	if err != nil {
 		return nil, err
 	}
