@@ -51,7 +51,7 @@ func (k *keeper) keep() {
 				return
 			}
 			k.answer(in.Input)
-			if err := k.store.TakeInput(ctx, k.rec.Spec.Run, in.N); err != nil {
+			if err := k.store.TakeInput(ctx, k.rec.Spec.Run, in.N); err != nil && ctx.Err() == nil {
 				k.t.Error(err)
 			}
 		}

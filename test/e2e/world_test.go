@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -268,7 +269,7 @@ func (w *world) succeed(steps []fakemodel.Step, flags ...string) run {
 
 // script is a prompt that no other test has.
 func (w *world) script(steps ...fakemodel.Step) string {
-	return "Do as the script says. " + fakemodel.Script(append(steps, fakemodel.Step{ID: w.t.Name()})...)
+	return "Do as the script says. " + fakemodel.Script(append(slices.Clone(steps), fakemodel.Step{ID: w.t.Name()})...)
 }
 
 // parse reads event lines, which have no gap.

@@ -57,6 +57,7 @@ type driver struct {
 	start    wire.Start // its options change, see SetOption
 	session  string     // the conversation's id
 	kept     bool       // the conversation is in the agent's files: it can be resumed
+	gone     bool       // the program has said that it is not
 	refused  string     // the schema that the program does not take
 	proc     *process   // nil before the first
 	stale    bool       // proc has old options

@@ -221,11 +221,9 @@ func TestRealProgramDies(t *testing.T) {
 	if got := p.turn(1); got.StopReason != "error" || !strings.Contains(got.Error, "SIGKILL") {
 		t.Errorf("got %+v", got)
 	}
+	// Where the program had not written its conversation yet, a new one begins.
 	p.say(script(fakemodel.Say("again")), "")
 	p.expect(2, ending{stop: "end_turn"})
-	if strings.Contains(p.story(), "conversation is gone") {
-		t.Error("the conversation was lost")
-	}
 }
 
 func TestRealServerIsDown(t *testing.T) {

@@ -167,3 +167,19 @@ func TestOptions(t *testing.T) {
 		t.Errorf("told:\n%s", log)
 	}
 }
+
+// A program that was killed before it had written its conversation has none to go on with:
+// it says so as the result of the next prompt, which then begins a new one.
+func TestALostConversationBeginsAnew(t *testing.T) {
+	t.Parallel()
+	p := replayPlace(t, "dies.jsonl", "lost.jsonl", "text.jsonl")
+	p.begin(wire.Start{Prompt: "go"})
+	p.turn(1)
+	p.say("on", "")
+	if got := p.turn(2); got.StopReason != "end_turn" {
+		t.Errorf("got %+v", got)
+	}
+	if !strings.Contains(p.story(), "warn: the agent's conversation is gone") {
+		t.Errorf("told:\n%s", p.story())
+	}
+}

@@ -38,13 +38,18 @@ func planSchema(schema json.RawMessage, refused string) schemaPlan {
 	return schemaPlan{words: "\n\nReply with one JSON value and nothing else. It must fit this JSON Schema:\n" + compact.String()}
 }
 
+// noConversation is what the program says when its files hold no such conversation: it was
+// killed before it had written it.
+const noConversation = "No conversation found"
+
 // adapt looks at what a process said that ended before its first turn, and reports whether
 // another attempt has better prospects.
 func (d *driver) adapt(ctx context.Context, p *process, schema string) bool {
 	words := p.lastWords()
 	d.mu.Lock()
 	kept := d.kept
-	lost := kept && strings.Contains(words, "No conversation found")
+	lost := kept && (d.gone || strings.Contains(words, noConversation))
+	d.gone = false
 	switch {
 	case schema != "" && strings.Contains(words, "--json-schema") && !strings.Contains(words, "unknown option"):
 		d.host.Log.Info("claude does not take the schema", "why", words)

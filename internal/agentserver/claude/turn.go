@@ -72,22 +72,31 @@ func (d *driver) lifecycle(m *message) {
 }
 
 // ended takes a result: the end of the turn, unless a message of ours is still to come.
-func (d *driver) ended(p *process, m *message) (refusal bool) {
+// refused is called before a turn ends in which the model refused.
+func (d *driver) ended(p *process, m *message, refused func()) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	t := d.turn
-	if t == nil || t.proc != p {
-		return false // of a turn of the program's own accord
-	}
-	if t.tracked && len(t.waiting) > 0 {
-		if !t.cancelled {
-			return false
-		}
+	switch {
+	case t == nil || t.proc != p:
+		d.mu.Unlock()
+		return // of a turn of the program's own accord
+	case d.kept && !t.begun && m.IsError && strings.Contains(m.failure(), noConversation):
+		// The program ends now, and another one takes the prompt.
+		d.gone = true
+		d.mu.Unlock()
+		return
+	case t.tracked && len(t.waiting) > 0 && !t.cancelled:
+		d.mu.Unlock()
+		return
+	case t.tracked && len(t.waiting) > 0:
 		d.stale = true // it would go on with what we no longer want
 	}
 	result := t.of(m)
-	d.finishLocked(t, result)
-	return result.Outcome.StopReason == agentserver.StopRefusal
+	d.mu.Unlock()
+	if result.Outcome.StopReason == agentserver.StopRefusal {
+		refused()
+	}
+	d.finish(t, result)
 }
 
 // of tells how the turn ended.

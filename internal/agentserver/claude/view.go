@@ -206,9 +206,7 @@ func (v *view) result(ctx context.Context, m *message) {
 	v.apology = ""
 	v.spoken, v.parted = false, false
 	clear(v.inputs)
-	if v.d.ended(v.p, m) {
-		v.notice(ctx, "warn", apology)
-	}
+	v.d.ended(v.p, m, func() { v.notice(ctx, "warn", apology) })
 }
 
 // log tells of an event that could not be written, unless that is because of the end.
