@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/filelock"
+	"github.com/Insights/insightscli/internal/ghclient"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -25,8 +27,12 @@ type Options struct {
 	Environ []string
 	// MaxCheckouts bounds the bytes of cached checkouts that no run uses; 0 is 20 GiB.
 	MaxCheckouts int64
+	// MaxMirrors bounds the bytes of mirrors that no run borrows from; 0 is 20 GiB.
+	MaxMirrors int64
 	// MaxPack bounds what one repository of a run may send out; 0 is 1 GiB.
 	MaxPack int64
+	// Access opens private repositories.
+	Access Access
 }
 
 // Cache is the part of a state directory that holds repositories: mirrors,
@@ -34,20 +40,31 @@ type Options struct {
 type Cache struct {
 	dir          string
 	git          *git
+	access       *access
 	maxCheckouts int64
+	maxMirrors   int64
 	maxPack      int64
+	stall        time.Duration // after which a server that says nothing is given up
 }
 
 const (
 	defaultMaxCheckouts = 20 << 30
+	defaultMaxMirrors   = 20 << 30
 	defaultMaxPack      = 1 << 30
 )
 
 // New returns the cache of a state directory. It touches nothing yet.
 func New(o Options) *Cache {
-	c := &Cache{dir: o.Dir, git: newGit(o.Git, o.Environ), maxCheckouts: o.MaxCheckouts, maxPack: o.MaxPack}
+	c := &Cache{
+		dir: o.Dir, git: newGit(o.Git, o.Environ), stall: fetchStall,
+		maxCheckouts: o.MaxCheckouts, maxMirrors: o.MaxMirrors, maxPack: o.MaxPack,
+	}
+	c.access = &access{Access: o.Access, git: c.git, environ: o.Environ, pause: ghclient.Pause, opened: map[string]grant{}}
 	if c.maxCheckouts <= 0 {
 		c.maxCheckouts = defaultMaxCheckouts
+	}
+	if c.maxMirrors <= 0 {
+		c.maxMirrors = defaultMaxMirrors
 	}
 	if c.maxPack <= 0 {
 		c.maxPack = defaultMaxPack

@@ -183,8 +183,15 @@ func writeMeta(dir string, m entryMeta) error {
 	return nil
 }
 
+// brokenObjects is a repository that lacks a part of the commit.
+type brokenObjects struct{ error }
+
+// Unwrap gives the cause to errors.As.
+func (e *brokenObjects) Unwrap() error { return e.error }
+
 func checkoutError(err error) error {
 	if exitCode(err) > 0 {
+		err = &brokenObjects{err}
 		return errs.New("repo.Prepare", errs.Conflict, "run git fsck in the repository; a partial clone lacks objects until git fetched them",
 			"check out the commit: %w", err)
 	}

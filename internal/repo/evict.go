@@ -117,6 +117,10 @@ func (c *Cache) Sweep(ctx context.Context, live func(task.ID) bool) error {
 	for _, dir := range []string{c.checkoutsDir(), c.mirrorsDir()} {
 		sweepHalfMade(dir)
 	}
+	c.sweepReplaced()
+	if err := c.makeMirrorRoom(ctx, ""); err != nil {
+		return err
+	}
 	return c.makeRoom(ctx, "")
 }
 

@@ -62,7 +62,7 @@ func newGit(bin string, environ []string) *git {
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=never",
 		"GCM_INTERACTIVE=never",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_PAGER=cat",
+		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_PAGER=cat",
 		"GIT_ALLOW_PROTOCOL=file:git:http:https:ssh",
 		"GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=15 -oForwardAgent=no -oClearAllForwardings=yes -oPermitLocalCommand=no",
 	)

@@ -88,11 +88,15 @@ func alternatesText(objects []string) string {
 func configText(format string, values map[string]string) string {
 	all := map[string]string{"core.repositoryformatversion": "0"}
 	if format == "sha256" {
-		all["core.repositoryformatversion"] = "1"
 		all["extensions.objectformat"] = "sha256"
 	}
 	for k, v := range values {
 		all[k] = v
+	}
+	for k := range all {
+		if strings.HasPrefix(k, "extensions.") {
+			all["core.repositoryformatversion"] = "1"
+		}
 	}
 	keys := make([]string, 0, len(all))
 	for k := range all {

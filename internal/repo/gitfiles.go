@@ -64,6 +64,9 @@ func (c *Cache) refs(ctx context.Context, s *source) (refList, error) {
 			continue
 		}
 		name, sym := f[1], f[2]
+		if branch, _ := strings.CutPrefix(name, "refs/heads/"); s.branches != nil && s.branches[branch] == "" {
+			continue // of another run, and maybe no longer so
+		}
 		if s.mirror {
 			name = asRemote(name)
 		}
@@ -119,6 +122,11 @@ func (s *source) sandboxConfig(p Prepared, refs refList) string {
 			v[key] = withoutCredentials(value)
 			v["remote."+name+".fetch"] = "+refs/heads/*:refs/remotes/" + name + "/*"
 		}
+	}
+	if s.mirror && s.config["extensions.partialclone"] != "" {
+		// Git asks the server for what is missing, where the sandbox can reach it.
+		v["extensions.partialclone"] = "origin"
+		v["remote.origin.promisor"], v["remote.origin.partialclonefilter"] = "true", smallBlob
 	}
 	if b := p.Repo.Branch; b != "" && refs.oids["refs/remotes/origin/"+b] != "" {
 		v["branch."+b+".remote"] = "origin"

@@ -2,11 +2,13 @@ package repo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
@@ -56,14 +58,28 @@ const (
 // sandbox. The checkout it is made from is kept in the cache, marked as in use by
 // the run until Release. It may be repeated: what an earlier try left is replaced.
 func (c *Cache) Prepare(ctx context.Context, r task.Repo, o PrepareOptions) (Prepared, error) {
+	p, err := c.prepare(ctx, r, o)
+	var broken *brokenObjects
+	if r.Source != task.RepoRemote || !errors.As(err, &broken) {
+		return p, err
+	}
+	// Our mirror has lost something that git does not look at before it is wanted.
+	if err := c.breakMirror(r); err != nil {
+		return p, err
+	}
+	return c.prepare(ctx, r, o)
+}
+
+func (c *Cache) prepare(ctx context.Context, r task.Repo, o PrepareOptions) (Prepared, error) {
 	p := Prepared{Run: o.Run, N: o.N, Repo: r}
 	if !o.Run.Valid() {
 		return p, errs.New("repo.Prepare", errs.Internal, "", "run id %q is not one", o.Run)
 	}
-	s, st, err := c.source(ctx, r)
+	s, st, release, err := c.source(ctx, r)
 	if err != nil {
 		return p, err
 	}
+	defer release()
 	p.Repo.Branch, p.Repo.Commit, p.Base = st.branch, st.commit, st.commit
 	p.Notices = append(p.Notices, st.notices...)
 	if err := RemoveAll(o.WorkDir); err != nil {
@@ -80,6 +96,7 @@ func (c *Cache) Prepare(ctx context.Context, r task.Repo, o PrepareOptions) (Pre
 	if err := c.makeBare(ctx, s, p); err != nil {
 		return p, err
 	}
+	release() // from here on the bare repository tells that the mirror is borrowed from
 	if r.Uncommitted {
 		if err := c.bringUncommitted(ctx, s, &p); err != nil {
 			return p, err
@@ -101,6 +118,9 @@ func (c *Cache) limits(ctx context.Context, s *source, commit string) []string {
 	attributes, err := c.git.text(ctx, s.call("cat-file", "blob", commit+":.gitattributes"))
 	if err == nil && strings.Contains(attributes, "filter=lfs") {
 		out = append(out, "files that Git LFS keeps are pointers in the sandbox")
+	}
+	if s.mirror && s.config["extensions.partialclone"] != "" {
+		out = append(out, "files over 128 KB that only older commits have are not in the sandbox")
 	}
 	return out
 }
@@ -127,24 +147,30 @@ func (c *Cache) lend(ctx context.Context, s *source, p Prepared, o PrepareOption
 }
 
 // source is the repository on this machine that r is served from, and where in it
-// the run begins. The commit that was resolved earlier stands.
-func (c *Cache) source(ctx context.Context, r task.Repo) (*source, start, error) {
+// the run begins. The commit that was resolved earlier stands. A mirror is ours until
+// release is called, which may be done more than once.
+func (c *Cache) source(ctx context.Context, r task.Repo) (s *source, st start, release func(), err error) {
 	if r.Source == task.RepoRemote {
-		return c.mirror(ctx, r)
+		m, unlock, err := c.mirror(ctx, r)
+		if err != nil {
+			return nil, start{}, nil, err
+		}
+		return m.src, m.start, sync.OnceFunc(unlock), nil
 	}
-	s, err := c.open(ctx, r.Path)
+	release = func() {}
+	s, err = c.open(ctx, r.Path)
 	if err != nil {
-		return nil, start{}, err
+		return nil, start{}, nil, err
 	}
 	if r.Commit == "" {
 		st, err := c.start(ctx, s, r.Branch)
-		return s, st, err
+		return s, st, release, err
 	}
 	if found, err := c.commit(ctx, s, r.Commit); err != nil || found != r.Commit {
-		return nil, start{}, errs.New("repo.Prepare", errs.NotFound, "start the run again",
+		return nil, start{}, nil, errs.New("repo.Prepare", errs.NotFound, "start the run again",
 			"commit %s is not in %q any more", short(r.Commit), r.Path)
 	}
-	return s, start{branch: r.Branch, commit: r.Commit, current: true}, nil
+	return s, start{branch: r.Branch, commit: r.Commit, current: true}, release, nil
 }
 
 // makeBare makes the bare repository that will hold what the run changed. It keeps

@@ -60,7 +60,7 @@ func mayRead(fi os.FileInfo, own owner) error {
 // copyObjects copies all objects that the sandbox needs of a source that the agent
 // cannot read into the bare repository of the run.
 func (c *Cache) copyObjects(ctx context.Context, s *source, p Prepared) error {
-	from := s.call("pack-objects", "--revs", "--all", "--stdout", "--delta-base-offset", "-q")
+	from := s.call("pack-objects", "--revs", "--all", "--stdout", "--delta-base-offset", "-q", "--missing=allow-promisor")
 	from.in = strings.NewReader(p.Repo.Commit + "\n")
 	return c.transfer(ctx, from, call{gitDir: c.BareDir(p.Run, p.N), args: []string{"index-pack", "--stdin"}})
 }

@@ -24,6 +24,8 @@ type source struct {
 	mirror    bool // one of ours: heads are those of a remote
 	noTree    bool // only the git directory matters
 	objects   []string
+	// branches are those of a mirror that were fetched for this run; nil: all.
+	branches map[string]string
 
 	config map[string]string // the repository's own, last value wins
 	global map[string]string // the user's

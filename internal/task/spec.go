@@ -159,10 +159,11 @@ type Repo struct {
 	Path   string     `json:"path,omitempty"`
 	URL    string     `json:"url,omitempty"` // without credentials
 
-	Branch      string `json:"branch,omitempty"`      // start from this one; empty is HEAD
-	Commit      string `json:"commit,omitempty"`      // resolved when the Spec was frozen; local only
-	Mount       bool   `json:"mount,omitempty"`       // bind Path read-write instead of cloning it
-	Uncommitted bool   `json:"uncommitted,omitempty"` // bring the uncommitted work along
+	Branch      string `json:"branch,omitempty"`       // start from this one; empty is HEAD
+	Commit      string `json:"commit,omitempty"`       // resolved when the Spec was frozen; local only
+	Mount       bool   `json:"mount,omitempty"`        // bind Path read-write instead of cloning it
+	Uncommitted bool   `json:"uncommitted,omitempty"`  // bring the uncommitted work along
+	FullHistory bool   `json:"full_history,omitempty"` // all commits and branches of a repository on a server
 }
 
 // Dir is where the repository lies inside the sandbox.
