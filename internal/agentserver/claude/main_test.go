@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // replay does, for the nth message, what the nth file of FIXTURES says. Its lines are
 // written as they are, but for those that begin with a # and a word: exit CODE, die WORDS
 // (on the standard error, then exit 1), unless FLAG WORDS (the same where an argument has
-// FLAG), huge, read (waits for one more line).
+// FLAG), with FLAG LINE (where an argument is FLAG, LINE is all that is written, then exit 1), huge, read (waits for one more line).
 // Everything that was read is appended to the file LOG.
 func replay() int {
 	log, err := os.OpenFile(os.Getenv("LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -117,6 +117,12 @@ func act(l string, take func() (string, bool)) (code int, over bool) {
 	case "die":
 		fmt.Fprintln(os.Stderr, rest)
 		return 1, true
+	case "with":
+		flag, line, _ := strings.Cut(rest, " ")
+		if slices.Contains(os.Args, flag) {
+			fmt.Println(line)
+			return 1, true
+		}
 	case "huge":
 		fmt.Println(`{"type":"x","x":"` + strings.Repeat("x", maxLine) + `"}`)
 	case "read":

@@ -172,9 +172,10 @@ func TestOptions(t *testing.T) {
 // it says so as the result of the next prompt, which then begins a new one.
 func TestALostConversationBeginsAnew(t *testing.T) {
 	t.Parallel()
-	p := replayPlace(t, "dies.jsonl", "lost.jsonl", "text.jsonl")
+	p := replayPlace(t, "lost.jsonl")
 	p.begin(wire.Start{Prompt: "go"})
 	p.turn(1)
+	p.must(p.client.Send(t.Context(), task.Input{Kind: task.InputOption, Name: "model", Value: "other"})) // another process
 	p.say("on", "")
 	if got := p.turn(2); got.StopReason != "end_turn" {
 		t.Errorf("got %+v", got)
