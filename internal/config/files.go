@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -47,10 +46,16 @@ func upToRepository(dir string) []string {
 
 // readFile reads a configuration file; nil means that there is none.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	} else if err != nil {
+	case err == nil && info.IsDir():
+		return nil, errors.New("it is a directory")
+	case err == nil && !info.Mode().IsRegular(): // to open a pipe would wait for whoever writes it
+		return nil, errors.New("it is no regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // read only
@@ -59,7 +64,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > maxFile {
-		return nil, fmt.Errorf("%s is larger than 1 MiB", path)
+		return nil, errors.New("it is larger than 1 MiB")
 	}
 	return []byte(strings.TrimPrefix(string(b), "\ufeff")), nil
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -153,6 +154,9 @@ func (l layer) valueError(s Setting, e entry, err error) error {
 
 func fileError(name string, err error) error {
 	hint := "correct the file or remove it"
+	if errors.Is(err, fs.ErrPermission) {
+		hint = "make it readable for you: run 'chmod u+r' as its owner"
+	}
 	var at *lineError
 	if errors.As(err, &at) && at.line > 0 {
 		if strings.Contains(err.Error(), "unknown key") {
