@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/setup/dotenv"
 )
 
@@ -57,6 +56,7 @@ func (Env) Name() string { return "env" }
 type value struct {
 	key, text string
 	make      bool // a private key is to be made for it
+	mend      bool // it is there, and does not know this machine
 }
 
 // Check implements [Step].
@@ -69,22 +69,42 @@ func (s Env) Check(context.Context) (Finding, error) {
 	switch {
 	case err != nil:
 		return Finding{}, err
-	case len(todo) == 0 && openToOthers(s.Path):
+	case len(todo) == 0 && openToOthers(s.Path) && dotenv.MayEdit(s.Path) == nil:
 		return Finding{State: Missing, Text: s.Path + " can be read by others"}, nil
 	case len(todo) == 0:
 		return Finding{State: Ready, Text: s.Path}, nil
 	}
-	text := "is to be made with " + keysOf(todo)
-	if info, err := os.Stat(s.Path); err == nil {
-		text = "lacks " + keysOf(todo)
-		if info.Mode()&0o200 == 0 {
-			return Finding{}, errs.New("setup.Env", errs.Config, "run 'chmod u+w "+s.Path+"'", "%s is read-only", s.Path)
-		}
+	if err := dotenv.MayEdit(s.Path); err != nil {
+		return Finding{}, err
+	}
+	text := s.Path + " is to be made with " + keysOf(todo)
+	if _, err := os.Stat(s.Path); err == nil {
+		text = lacks(s.Path, todo)
 	}
 	if err := s.write(f, todo); err != nil {
 		return Finding{}, err
 	}
-	return Finding{State: Missing, Text: s.Path + " " + text, Diff: f.Diff(s.Path, nil)}, nil
+	return Finding{State: Missing, Text: text, Diff: f.Diff(s.Path, nil)}, nil
+}
+
+// lacks says what is wrong with a file that is there.
+func lacks(path string, todo []value) string {
+	var absent []value
+	mended := ""
+	for _, v := range todo {
+		if v.mend {
+			mended = path + " has the address of the cloud in " + v.key
+		} else {
+			absent = append(absent, v)
+		}
+	}
+	if len(absent) == 0 {
+		return mended
+	}
+	if mended != "" {
+		mended = "; " + mended
+	}
+	return path + " lacks " + keysOf(absent) + mended
 }
 
 // openToOthers reports whether somebody else may read the file, secrets and all.
@@ -107,7 +127,7 @@ func (s Env) Apply(ctx context.Context) (string, error) {
 		return s.write(f, todo)
 	})
 	if len(todo) == 0 {
-		return s.Path + " is its owner's alone", err // an edit sees to that
+		return s.Path + " has all that it needs, and is its owner's alone", err // an edit sees to that
 	}
 	return "wrote " + keysOf(todo) + " to " + s.Path, err
 }
@@ -127,7 +147,8 @@ func (s Env) missing(f *dotenv.File) ([]value, error) {
 		{key: keyMCP, text: LocalMCP},
 	} {
 		got, _ := f.Get(v.key)
-		if mend := v.key == keyMCP && CloudMCP(got); got != "" && !mend || got == "" && s.Given(v.key) {
+		v.mend = v.key == keyMCP && CloudMCP(got)
+		if got != "" && !v.mend || got == "" && s.Given(v.key) {
 			continue
 		}
 		if text, _ := example.Get(v.key); text != "" && !CloudMCP(text) {

@@ -184,6 +184,38 @@ func TestEnvRefuses(t *testing.T) {
 	}
 }
 
+// An address of the cloud is not said to be lacking.
+func TestEnvSaysWhatItFound(t *testing.T) {
+	s := envIn(t.TempDir())
+	write(t, s.Path, "SANDBOX_MCP_URL=https://mcp.hanzo.ai/mcp\n")
+	found, err := s.Check(t.Context())
+	if err != nil || strings.Contains(found.Text, "lacks SANDBOX_MCP_URL") || !strings.HasSuffix(found.Text, "; "+s.Path+" has the address of the cloud in SANDBOX_MCP_URL") {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if _, err := s.Apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.Path, strings.Replace(read(t, s.Path), LocalMCP, "https://mcp.hanzo.ai/mcp", 1))
+	if found, err = s.Check(t.Context()); err != nil || found.Text != s.Path+" has the address of the cloud in SANDBOX_MCP_URL" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// An example that is no text is not copied.
+func TestMCPEnvRefusesAnOddExample(t *testing.T) {
+	s := MCPEnv{Project: t.TempDir()}
+	if err := os.MkdirAll(filepath.Dir(s.path()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.path()+".example", "A=\x00\n")
+	if r := outcome(t, s); r.Outcome != Failed || r.Hint == "" {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Lstat(s.path()); !os.IsNotExist(err) {
+		t.Errorf("it was copied: %v", err)
+	}
+}
+
 func TestMCPEnv(t *testing.T) {
 	project := t.TempDir()
 	s := MCPEnv{Project: project}

@@ -96,16 +96,16 @@ func (s MCPEnv) Apply(ctx context.Context) (string, error) {
 func copyNew(from, to string) error {
 	const op = "setup.MCPEnv"
 	hint := "make " + filepath.Dir(to) + " a folder that you can write to"
-	text, err := os.ReadFile(from)
+	example, err := dotenv.Read(from) // not what is no text, or has no end
 	if err != nil {
-		return errs.New(op, errs.Config, "make "+from+" readable", "%w", err)
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(to), ".env.tmp-*") // 0600
 	if err != nil {
 		return errs.New(op, errs.Config, hint, "write %s: %w", to, err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // gone once it has its name
-	_, err = f.Write(text)
+	_, err = f.Write(example.Bytes())
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errs.New(op, errs.Config, "free space on the disk", "write %s: %w", to, err)
 	}

@@ -48,6 +48,30 @@ func Edit(ctx context.Context, path string, change func(*File) error) (changed b
 	return editor{at: func(string) {}}.edit(ctx, path, change)
 }
 
+// MayEdit returns the error with which Edit would refuse the file at path, as far as that
+// can be told without a write. A disk that is full it does not know.
+func MayEdit(path string) error {
+	p, err := findPlace("dotenv.MayEdit", path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	now, err := p.read()
+	if errors.Is(err, errMoved) {
+		return nil // somebody writes it, so it can be written
+	}
+	if err == nil {
+		err = p.mayReplace(now)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.dirWritable(); err != nil {
+		return p.writeError(err)
+	}
+	return nil
+}
+
 // editor is Edit with a hook for tests.
 type editor struct {
 	at func(stage string) // called before each stage

@@ -129,12 +129,23 @@ func TestFilesThatCannotBeEdited(t *testing.T) {
 			must(t, err)
 			_, err = Edit(t.Context(), path, setting("NEW", "1"))
 			refused(t, err, tt.want)
+			refused(t, MayEdit(path), tt.want)
 			if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) || after.Size() != before.Size() {
 				t.Errorf("it is another file now: %v", err)
 			}
 			alone(t, filepath.Dir(path), ".env")
 		})
 	}
+}
+
+// What Edit could do, MayEdit allows, and leaves nothing behind.
+func TestMayEdit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ".env")
+	must(t, MayEdit(path))
+	put(t, path, "A=1\n")
+	must(t, MayEdit(path))
+	alone(t, filepath.Dir(path), ".env")
+	refused(t, MayEdit(filepath.Join(path+".d", ".env")), "open the directory of ")
 }
 
 func TestWithoutADirectory(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/filelock"
 )
@@ -71,6 +73,9 @@ func (p *place) keepOwner(f *os.File, old content) error {
 	}
 	return err
 }
+
+// dirWritable reports why no file can be made in the directory.
+func (p *place) dirWritable() error { return unix.Access(p.dir.Name(), unix.W_OK|unix.X_OK) }
 
 // syncDir makes the new name last, on file systems that can say so.
 func (p *place) syncDir() error {
