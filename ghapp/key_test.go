@@ -77,8 +77,8 @@ func TestWhatIsNoKey(t *testing.T) {
 		"encrypted":           {string(pem.EncodeToMemory(&locked)), "is encrypted"},
 		"encrypted PKCS#8":    {encode("ENCRYPTED PRIVATE KEY", []byte("x")), "is encrypted"},
 		"elliptic":            {pkcs8(t, other), "is not an RSA key"},
-		"a public key":        {encode("PUBLIC KEY", []byte("x")), "is a public key"},
-		"a certificate":       {encode("CERTIFICATE", []byte("x")), "is a certificate"},
+		"a public key":        {encode("PUBLIC KEY", []byte("x")), `is a PEM block of type "PUBLIC KEY"`},
+		"a certificate":       {encode("CERTIFICATE", []byte("x")), `is a PEM block of type "CERTIFICATE"`},
 		"a hundred megabytes": {strings.Repeat("x", 100<<20), "longer"},
 		"binary":              {"\x00\xff\x1b[31m", "is not PEM"},
 	} {

@@ -61,7 +61,7 @@ func (m *ManualSession) Finish(ctx context.Context, pasted string) (Result, erro
 	if state != "" {
 		switch err := m.states.check(state, time.Now()); {
 		case errors.Is(err, errExpired):
-			return Result{}, errs.New(op, errs.Usage, "delete the app at "+m.site.appsURL(m.o.Org)+" and start again", "what was pasted is too old: %w", err)
+			return Result{}, errs.New(op, errs.Conflict, "delete the app at "+m.site.appsURL(m.o.Org)+" and start again", "what was pasted is too old: %w", err)
 		case err != nil:
 			return Result{}, errs.New(op, errs.Usage, "open the page of this session and paste the address it ends on", "what was pasted: %w", err)
 		}
