@@ -162,6 +162,10 @@ func TestChecksOfSandboxes(t *testing.T) {
 		"another build": {"provider", nil, func(m *Machine) {
 			m.Built = func(string) error { return errors.New("not in this build") }
 		}, Problem, "not in this build"},
+		"an application of the cloud": {"array-app", nil, func(m *Machine) {
+			m.App = func(context.Context, string) error { return errors.New("Array app not configured for region US") }
+		}, Problem, "region US"},
+		"a state directory in a file": {"state", nil, func(m *Machine) { m.State = filepath.Join("/dev/null", "x") }, Problem, "/dev/null is not a directory"},
 		"the flag": {"tasks-flag", nil, func(m *Machine) {
 			m.FlagOff = func(context.Context) ([]int64, error) { return []int64{1, 3}, nil }
 		}, Problem, "off for team 1, 3"},
@@ -186,7 +190,8 @@ func TestChecksOfSandboxes(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&m)
 			}
-			if r := look(t, m, tt.code); r.State != tt.state || !strings.Contains(r.Finding, tt.text) {
+			r := look(t, m, tt.code)
+			if r.State != tt.state || !strings.Contains(r.Finding, tt.text) || r.Step != "" && tt.code == "array-app" {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -221,6 +226,24 @@ func TestChecksOfFiles(t *testing.T) {
 	}
 	if r := look(t, m, "env-file"); runtime.GOOS != "windows" && (r.State != Problem || r.Fix != "chmod 600 "+m.EnvFile) {
 		t.Errorf("a file that others can read: %+v", r)
+	}
+	if err := os.Chmod(m.EnvFile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.Config.Notices = []string{".env:3: this line cannot be read as KEY=VALUE and is left out"}
+	if r := look(t, m, "env-file"); r.State != Problem || !strings.Contains(r.Finding, ".env:3: ") {
+		t.Errorf("a line that cannot be read: %+v", r)
+	}
+	for text, file := range map[string]func() error{
+		"holds a NUL byte":     func() error { return os.WriteFile(m.EnvFile, []byte("A=\x00"), 0o600) },
+		"which does not exist": func() error { return os.Symlink("nowhere", m.EnvFile) },
+	} {
+		if err := errors.Join(os.Remove(m.EnvFile), file()); err != nil {
+			t.Fatal(err)
+		}
+		if r := look(t, m, "env-file"); r.State != Problem || r.Step != "" || !strings.Contains(r.Finding, text) {
+			t.Errorf("%+v", r)
+		}
 	}
 	if r := look(t, m, "disk"); r.State == Problem && r.Severity == "" {
 		t.Errorf("%+v", r)

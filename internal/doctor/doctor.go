@@ -136,6 +136,13 @@ func (c Check) report(f Finding, err error) Report {
 	return r
 }
 
+// Unreadable is the only report where the settings cannot be read: every other check
+// would look at a machine that is not the user's.
+func Unreadable(err error) []Report {
+	c := Check{Code: "settings", Title: "The settings", Severity: Error, Fix: "insightscli config"}
+	return []Report{c.report(Finding{}, err)}
+}
+
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Repair carries out the safe remedies of what Run found, one after the other, each
@@ -160,6 +167,9 @@ func Repair(ctx context.Context, reports []Report, apply func(ctx context.Contex
 // Compare marks, in what was found after a repair, what was a problem before, and
 // tells what failed.
 func Compare(before, after []Report, failed map[string]error) {
+	if len(before) != len(after) { // the settings became readable, or ceased to be
+		return
+	}
 	for i := range after {
 		switch err := failed[before[i].Step]; {
 		case before[i].State == Problem && after[i].State == OK:

@@ -68,6 +68,15 @@ func TestAnErrorIsAProblemWithItsHint(t *testing.T) {
 	}
 }
 
+// Settings that cannot be read are a problem like any other: the same shape, a code.
+func TestSettingsThatCannotBeReadAreTheOnlyProblem(t *testing.T) {
+	got := Unreadable(errs.New("config.Load", errs.Config, "correct the file", ".env: it is a pipe"))
+	if len(got) != 1 || got[0].Code != "settings" || got[0].Fix != "correct the file" || errs.KindOf(Verdict(got)) != errs.Incomplete {
+		t.Errorf("%+v", got)
+	}
+	Compare(got, []Report{{State: OK}, {State: OK}}, nil) // a repair may make them readable
+}
+
 func TestVerdict(t *testing.T) {
 	bad := Report{State: Problem, Severity: Error}
 	away := Report{State: Problem, Severity: Error, Away: true}

@@ -2,9 +2,7 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -111,7 +109,18 @@ func (m *machine) lookAgentServer(ctx context.Context) (Finding, error) {
 	if err := m.AgentServer(ctx); err != nil {
 		return Finding{}, err
 	}
-	return ok("there is one for " + runtime.GOARCH + "; the log of a run shows what it said: insightscli logs RUN")
+	return ok("there is one for " + runtime.GOARCH + "; what it said in a run: insightscli logs RUN --server-log")
+}
+
+// existing is the nearest of a path and its parents that is there.
+func existing(path string) string {
+	for path != filepath.Dir(path) {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return path
 }
 
 // Where little disk space is a problem: an image needs two gigabytes to build.
@@ -121,20 +130,14 @@ const (
 )
 
 func (m *machine) lookDisk(context.Context) (Finding, error) {
-	dir := m.State
-	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
+	dir := existing(m.State)
 	free, known, err := freeSpace(dir)
 	text := fmt.Sprintf("%.1f GiB free at %s", float64(free)/(1<<30), dir)
 	switch {
 	case err != nil:
 		return Finding{}, err
 	case !known:
-		return skipped("cannot be told on " + runtime.GOOS)
+		return skipped("cannot be told at " + dir)
 	case free < noDisk:
 		return problem("", "only", text)
 	case free < littleDisk:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/setup"
@@ -33,15 +34,24 @@ func (m *machine) settings() []Check {
 
 func (m *machine) lookEnvFile(context.Context) (Finding, error) {
 	info, err := os.Stat(m.EnvFile)
+	_, linkErr := os.Lstat(m.EnvFile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(linkErr, fs.ErrNotExist):
 		return Finding{State: Problem, Text: "there is no " + m.EnvFile, Step: "env"}, nil
+	case err == nil && info.IsDir():
+		return problem("insightscli setup-background-agents --env-file FILE", m.EnvFile, "is a directory")
+	}
+	// Read tells of what no command could edit, a link that leads nowhere among it.
+	if _, err := dotenv.Read(m.EnvFile); err != nil {
+		return Finding{}, err
+	}
+	switch {
 	case err != nil:
 		return Finding{}, err
-	case info.IsDir():
-		return problem("insightscli setup-background-agents --env-file FILE", m.EnvFile, "is a directory")
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return Finding{State: Problem, Text: m.EnvFile + " holds secrets and can be read by others", Fix: "chmod 600 " + m.EnvFile, Step: "env"}, nil
+	case len(m.Config.Notices) > 0:
+		return problem("correct the lines that are named", strings.Join(m.Config.Notices, "; "))
 	}
 	return ok(m.EnvFile)
 }
@@ -49,7 +59,7 @@ func (m *machine) lookEnvFile(context.Context) (Finding, error) {
 func (m *machine) lookDebug(context.Context) (Finding, error) {
 	switch at := m.source("DEBUG"); {
 	case !m.Config.Debug && !m.Config.Test && m.Config.CloudDeployment == "":
-		return problem("set DEBUG=1 there", "DEBUG is off ("+at+"), which marks a production machine")
+		return problem("set DEBUG=1 in "+strings.Replace(at, "environment", "the environment", 1), "DEBUG is off ("+at+"), which marks a production machine")
 	case at == "default" && m.Config.Provider != "":
 		return Finding{
 			State: Problem, Severity: Warning, Step: "env",

@@ -3,7 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
+
+	"github.com/Insights/insightscli/internal/errs"
 )
 
 // store are the checks of what is recorded in the state directory, and of the runner
@@ -12,12 +15,7 @@ func (m *machine) store() []Check {
 	return []Check{
 		{
 			Code: "state", Title: "The state directory", Severity: Error, Fix: "set INSIGHTSCLI_STATE_DIR to a directory on a local disk",
-			Look: func(ctx context.Context) (Finding, error) {
-				if err := m.Stores(ctx); err != nil {
-					return Finding{}, err
-				}
-				return ok(m.State)
-			},
+			Look: m.lookState,
 		},
 		{Code: "tasks-flag", Title: "The tasks flag", Severity: Error, Fix: setupStep("tasks-flag"), Look: m.lookFlag},
 		m.appCheck("array-app", "Array", Error),
@@ -33,6 +31,27 @@ func (m *machine) store() []Check {
 			},
 		},
 	}
+}
+
+// lookState also sees, where there is no state directory yet, whether one can be made.
+func (m *machine) lookState(ctx context.Context) (Finding, error) {
+	if err := m.Stores(ctx); err != nil {
+		return Finding{}, err
+	}
+	dir := existing(m.State)
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case !info.IsDir():
+		return problem("", dir, "is not a directory")
+	case dir == m.State:
+		return ok(dir)
+	}
+	if err := writable(dir); err != nil {
+		return problem("", m.State, "cannot be made in", dir+":", err.Error())
+	}
+	return ok(m.State)
 }
 
 func (m *machine) lookFlag(ctx context.Context) (Finding, error) {
@@ -51,8 +70,11 @@ func (m *machine) appCheck(code, label string, s Severity) Check {
 		Code: code, Title: "The " + label + " OAuth application", Severity: s,
 		Fix: "insightscli setup-tasks-oauth",
 		Look: func(ctx context.Context) (Finding, error) {
-			if err := m.App(ctx, label); err != nil {
+			switch err := m.App(ctx, label); {
+			case errs.KindOf(err) == errs.NotFound:
 				return Finding{Step: "oauth-apps"}, err
+			case err != nil: // in the regions US and EU no step makes it
+				return Finding{}, err
 			}
 			return ok("there")
 		},
