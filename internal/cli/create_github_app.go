@@ -48,7 +48,11 @@ App in .env nothing is created, unless --force is given.` + exits("0", "1", "2",
 		Args:              takes(0, 0, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validate(cmd.Flags().Changed("timeout")); err != nil {
+			err := refuseEmpty(cmd.Flags(), "org", "github-url", "name", "env-file")
+			if err == nil {
+				err = o.validate(cmd.Flags().Changed("timeout"))
+			}
+			if err != nil {
 				return err
 			}
 			if runF != nil {

@@ -265,6 +265,44 @@ func TestCreateGitHubAppByHand(t *testing.T) {
 	}
 }
 
+// A slip of the hand does not end it: the App is on GitHub by then.
+func TestCreateGitHubAppTakesAnotherPaste(t *testing.T) {
+	d := newDesk(t)
+	o := d.options()
+	o.manual = true
+	d.app.streams.In = io.MultiReader(strings.NewReader("oops\nhttp://localhost:47013/callback?code=abcdefabcdef&state=forged\n"), &paste{d: d})
+	if err := runCreateGitHubApp(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(d.err.String(), "note: what was pasted"); n != 2 || d.github.Count(fakegithub.OpConversion) != 1 {
+		t.Errorf("%d notes: %s", n, d.err)
+	}
+	d = newDesk(t)
+	o = d.options()
+	o.manual = true
+	d.app.streams.In = strings.NewReader("oops\n")
+	if err := runCreateGitHubApp(t.Context(), o); errs.KindOf(err) != errs.Usage || !strings.Contains(err.Error(), "has no code") {
+		t.Errorf("at the end of what was pasted: %v", err)
+	}
+}
+
+// Without a browser the note says what to do.
+func TestCreateGitHubAppTellsThatNoBrowserOpened(t *testing.T) {
+	d := newDesk(t)
+	o := d.options()
+	click := o.open
+	o.open = func(address string) error {
+		err := errs.New("ghapp.OpenBrowser", errs.Unavailable, "open "+address+" yourself", "open a browser: there is none")
+		return errors.Join(click(address), err)
+	}
+	if err := runCreateGitHubApp(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.err.String(); !strings.Contains(got, "note: open a browser: there is none") {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestCreateGitHubAppEndsWithItsContext(t *testing.T) {
 	d := newDesk(t, "SSH_CONNECTION=192.0.2.1 50000 192.0.2.7 22")
 	ctx, cancel := context.WithCancelCause(t.Context())

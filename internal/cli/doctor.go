@@ -77,7 +77,7 @@ func runDoctor(ctx context.Context, o *doctorOptions) error {
 func (o *doctorOptions) look(ctx context.Context) ([]doctor.Report, error) {
 	c, err := o.app.config(nil)
 	if err != nil {
-		return nil, err
+		return doctor.Unreadable(err), nil
 	}
 	m, err := o.app.machine(ctx, c)
 	if err != nil {

@@ -34,10 +34,7 @@ func (a *app) machine(ctx context.Context, c config.Config) (doctor.Machine, err
 	m := doctor.Machine{
 		Config: c, EnvFile: envFile, Project: config.Project(a.process.Dir), State: dir,
 		Lookup: a.lookup(envFile), Holder: holderOf, Pending: pendingApp(dir),
-		Built: func(provider string) error {
-			_, err := a.providersFor(c).of(ctx, task.Spec{Provider: provider, Engine: chosenEngine(c.Machine)})
-			return err
-		},
+		Built: func(provider string) error { return a.built(ctx, c, provider) },
 		Engine: func(ctx context.Context) (string, error) {
 			if err := engine.Ping(ctx); err != nil {
 				return "", err
@@ -59,6 +56,12 @@ func (a *app) machine(ctx context.Context, c config.Config) (doctor.Machine, err
 	m.FlagOff = func(ctx context.Context) ([]int64, error) { return flagOff(ctx, store) }
 	m.App = func(ctx context.Context, label string) error { return haveApp(ctx, store, label, c.CloudDeployment) }
 	return m, nil
+}
+
+// built reports whether this build has a provider.
+func (a *app) built(ctx context.Context, c config.Config, provider string) error {
+	_, err := a.providersFor(c).of(ctx, task.Spec{Provider: provider, Engine: chosenEngine(c.Machine)})
+	return err
 }
 
 func flagOff(ctx context.Context, store func() (setupStore, error)) ([]int64, error) {
@@ -86,9 +89,9 @@ func haveApp(ctx context.Context, store func() (setupStore, error), label, regio
 // lookup finds variables that are no settings of ours: in the environment, else in
 // the .env file.
 func (a *app) lookup(envFile string) func(string) string {
-	f := dotenv.Parse(nil)
-	if b, err := os.ReadFile(envFile); err == nil { // what cannot be read is told by its own check
-		f = dotenv.Parse(b)
+	f, err := dotenv.Read(envFile)
+	if err != nil { // told by its own check
+		f = dotenv.Parse(nil)
 	}
 	return func(name string) string {
 		for _, kv := range a.process.Environ {

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -125,8 +128,8 @@ func (w *appWork) there() (bool, error) {
 
 // prepare sees, before anything is created, that what comes of it can be stored.
 func (w *appWork) prepare() error {
-	if info, err := os.Stat(w.env); err == nil && info.Mode()&0o200 == 0 {
-		return errs.New("cli.createGitHubApp", errs.Config, "run 'chmod u+w "+w.env+"'", "%s is read-only", w.env)
+	if err := dotenv.MayEdit(w.env); err != nil {
+		return err
 	}
 	asked := w.options()
 	asked.Keep = ""
@@ -144,8 +147,17 @@ func (w *appWork) options() ghapp.Options {
 		Org: w.org, BaseURL: w.githubURL, Name: w.name, Who: filepath.Base(w.machine.Home),
 		Issues: w.issues, Workflows: w.workflows, Checks: w.checks,
 		Keep: w.keep, Headless: w.headless(), Open: w.open, Timeout: w.timeout, Client: w.client,
-		Notify: func(err error) { w.app.notef("note: %v", err) },
+		Notify: w.note,
 	}
+}
+
+// note tells of what does not end the run, and what to do about it.
+func (w *appWork) note(err error) {
+	text := err.Error()
+	if hint := errs.HintOf(err); hint != "" {
+		text += "; " + hint
+	}
+	w.app.notef("note: %s", text)
 }
 
 // headless reports whether no browser is to be opened: nobody is there, or sits at
@@ -203,15 +215,30 @@ func (w *appWork) createManually(ctx context.Context) error {
 	}
 	defer func() { _ = os.Remove(page) }() // it is of no use any more
 	w.app.notef("open %s in any browser and click; then paste the address on which GitHub ends:", page)
-	pasted, err := w.readLine(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := m.Finish(ctx, pasted)
+	r, err := w.pasted(ctx, m)
 	if err != nil {
 		return err
 	}
 	return w.finish(ctx, r, m.Confirm)
+}
+
+// pasted takes lines until one is the address that is wanted: the App is on GitHub by
+// then, and a slip of the hand must not lose it.
+func (w *appWork) pasted(ctx context.Context, m *ghapp.ManualSession) (ghapp.Result, error) {
+	in := bufio.NewReader(io.LimitReader(w.app.streams.In, maxPaste))
+	var wrong error
+	for {
+		text, err := readLine(ctx, in)
+		if err != nil {
+			return ghapp.Result{}, cmp.Or(wrong, err)
+		}
+		r, err := m.Finish(ctx, text)
+		if errs.KindOf(err) != errs.Usage {
+			return r, err
+		}
+		wrong = err
+		w.note(err)
+	}
 }
 
 // writeNew writes a file that is not there yet.

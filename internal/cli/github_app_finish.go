@@ -185,14 +185,14 @@ const maxPaste = 64 << 10
 
 // readLine reads one line, or ends with ctx; nothing can end a read of a terminal, so
 // nobody waits for it then.
-func (w *appWork) readLine(ctx context.Context) (string, error) {
+func readLine(ctx context.Context, in *bufio.Reader) (string, error) {
 	type answer struct {
 		text string
 		err  error
 	}
 	got := make(chan answer, 1)
 	go func() {
-		text, err := bufio.NewReader(io.LimitReader(w.app.streams.In, maxPaste)).ReadString('\n')
+		text, err := in.ReadString('\n')
 		got <- answer{text, err}
 	}()
 	select {
@@ -203,7 +203,7 @@ func (w *appWork) readLine(ctx context.Context) (string, error) {
 			a.err = nil
 		}
 		if a.err != nil {
-			return "", usageError("nothing was pasted: %w", a.err)
+			return "", errs.New("cli.createGitHubApp", errs.Usage, "paste the address, or the code in it, and press Enter", "nothing was pasted")
 		}
 		return a.text, nil
 	}

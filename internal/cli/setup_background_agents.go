@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/setup"
@@ -49,7 +50,11 @@ Exit code 3 means that a step was left undone.` + exits("0", "1", "2", "3", "130
 		Args:              takes(0, 0, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
+			err := refuseEmpty(cmd.Flags(), "only", "env-file")
+			if err == nil {
+				err = o.validate()
+			}
+			if err != nil {
 				return err
 			}
 			if runF != nil {
@@ -82,6 +87,17 @@ func (o *setupOptions) validate() error {
 	return nil
 }
 
+// refuseEmpty refuses flags with an empty value, as an unset variable of a script gives
+// it: what would be done then is not what was meant.
+func refuseEmpty(flags *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if f := flags.Lookup(name); f.Changed && strings.Trim(f.Value.String(), "[]") == "" {
+			return usageError("--%s is empty", name)
+		}
+	}
+	return nil
+}
+
 func runSetup(ctx context.Context, o *setupOptions) error {
 	results, err := o.run(ctx)
 	if err != nil {
@@ -102,6 +118,9 @@ func (o *setupOptions) run(ctx context.Context) ([]setup.Result, error) {
 	c, err := o.app.config(nil)
 	if err != nil {
 		return nil, err
+	}
+	for _, n := range c.Notices {
+		o.app.notef("note: %s", n)
 	}
 	provider, providerErr := o.provider(ctx, c)
 	env := o.envStep(provider)

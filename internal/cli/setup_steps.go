@@ -102,6 +102,9 @@ func (a *app) providerAnswers(ctx context.Context, c config.Config, provider str
 	case config.ProviderLocal:
 		return "the provider local works here", tryLocal(ctx)
 	}
+	if err := a.built(ctx, c, provider); err != nil {
+		return "", errs.New("cli.setup", errs.Config, "set DEBUG=1 and SANDBOX_PROVIDER=docker, or SANDBOX_PROVIDER=local", "%w", err)
+	}
 	return "the provider is " + provider + ", which is elsewhere", nil
 }
 

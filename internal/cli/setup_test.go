@@ -22,6 +22,8 @@ func TestSetupFlags(t *testing.T) {
 		"none":            {nil, setupOptions{}, ""},
 		"all":             {[]string{"--env-file=x", "--dry-run", "-y", "--json"}, setupOptions{envFile: "x", dryRun: true, yes: true, json: true}, ""},
 		"steps":           {[]string{"--only", "env,image", "--only=engine"}, setupOptions{only: []string{"env", "image", "engine"}}, ""},
+		"no step":         {[]string{"--only", ""}, setupOptions{}, errs.Usage},
+		"no file":         {[]string{"--env-file="}, setupOptions{}, errs.Usage},
 		"an unknown step": {[]string{"--only", "nothing"}, setupOptions{}, errs.Usage},
 		"a word":          {[]string{"env"}, setupOptions{}, errs.Usage},
 	} {
