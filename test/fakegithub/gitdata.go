@@ -140,11 +140,7 @@ func (s *Server) putEntries(repo *Repo, env []string, entries []treeEntry) strin
 		case e.SHA == nil:
 			fmt.Fprintf(&info, "0 %s\t%s\x00", strings.Repeat("0", 40), e.Path)
 		case e.Type == "tree":
-			args := []string{"rm", "-r", "-q", "--cached", "--ignore-unmatch", "--", ":(literal)" + e.Path}
-			if _, err := s.command(repo.Dir, env, nil, args...); err != nil {
-				return err.Error()
-			}
-			if _, err := s.command(repo.Dir, env, nil, "read-tree", "--prefix="+e.Path+"/", *e.SHA); err != nil {
+			if err := s.putFolder(repo, env, &info, e); err != nil {
 				return err.Error()
 			}
 		default:
@@ -155,6 +151,26 @@ func (s *Server) putEntries(repo *Repo, env []string, entries []treeEntry) strin
 		return err.Error()
 	}
 	return ""
+}
+
+// putFolder puts a tree in the place of whatever has its name.
+func (s *Server) putFolder(repo *Repo, env []string, info *strings.Builder, e treeEntry) error {
+	was, err := s.command(repo.Dir, env, nil, "ls-files", "-z", "--", ":(literal)"+e.Path)
+	if err != nil {
+		return err
+	}
+	for path := range strings.SplitSeq(strings.TrimSuffix(was, "\x00"), "\x00") {
+		if path != "" {
+			fmt.Fprintf(info, "0 %s\t%s\x00", strings.Repeat("0", 40), path)
+		}
+	}
+	now, err := s.command(repo.Dir, nil, nil, "ls-tree", "-r", "-z", *e.SHA)
+	for line := range strings.SplitSeq(strings.TrimSuffix(now, "\x00"), "\x00") {
+		if about, path, ok := strings.Cut(line, "\t"); ok {
+			fmt.Fprintf(info, "%s\t%s/%s\x00", about, e.Path, path)
+		}
+	}
+	return err
 }
 
 func (s *Server) checkEntry(repo *Repo, env []string, e treeEntry) string {

@@ -1,0 +1,150 @@
+package signing
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/Insights/insightscli/internal/errs"
+)
+
+// The modes of a tree that are treated in their own way.
+const (
+	modeNone   = "000000"
+	modeTree   = "040000"
+	modeModule = "160000"
+)
+
+// change is a path that differs between two trees. Renames are a deletion and an
+// addition.
+type change struct {
+	path        string
+	was, mode   string // modeNone where there is none
+	wasOID, oid string
+}
+
+func (c *change) deleted() bool { return c.mode == modeNone }
+
+// kind is what GitHub calls the thing behind a mode.
+func kind(mode string) string {
+	switch mode {
+	case modeModule:
+		return "commit"
+	case modeTree:
+		return "tree"
+	}
+	return "blob"
+}
+
+// changes are the differences between two trees or commits.
+func (g *git) changes(ctx context.Context, bare, from, to string) ([]change, error) {
+	var out bytes.Buffer
+	err := g.run(ctx, call{bare: bare, out: &out, args: []string{
+		"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", from, to, "--",
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("compare trees: %w", err)
+	}
+	fields := strings.Split(strings.TrimSuffix(out.String(), "\x00"), "\x00")
+	var all []change
+	for i := 0; i+1 < len(fields); i += 2 {
+		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+		if len(f) != 5 {
+			return nil, fmt.Errorf("compare trees: git says %q", fields[i])
+		}
+		all = append(all, change{path: fields[i+1], was: f[0], mode: f[1], wasOID: f[2], oid: f[3]})
+	}
+	return all, nil
+}
+
+// checkPaths refuses names that GitHub's API has no way to say.
+func checkPaths(op string, all []change) error {
+	for _, c := range all {
+		if !utf8.ValidString(c.path) {
+			return errs.New(op, errs.Conflict, "rename the file", "the name %q is not UTF-8: GitHub's API cannot carry it", c.path)
+		}
+	}
+	return nil
+}
+
+// clash reports whether a file took the place of a folder or a folder that of a file.
+func clash(all []change) bool {
+	gone := map[string]bool{}    // files that are no more
+	emptied := map[string]bool{} // folders that lost a file
+	for _, c := range all {
+		if c.deleted() {
+			gone[c.path] = true
+			eachFolder(c.path, func(dir string) { emptied[dir] = true })
+		}
+	}
+	found := false
+	for _, c := range all {
+		if c.deleted() {
+			continue
+		}
+		found = found || emptied[c.path]
+		eachFolder(c.path, func(dir string) { found = found || gone[dir] })
+	}
+	return found
+}
+
+func eachFolder(path string, f func(dir string)) {
+	for i := strings.IndexByte(path, '/'); i >= 0; {
+		f(path[:i])
+		next := strings.IndexByte(path[i+1:], '/')
+		if next < 0 {
+			return
+		}
+		i += next + 1
+	}
+}
+
+// blob is a file's content that GitHub may not have.
+type blob struct {
+	oid, path string
+	size      int64
+}
+
+// newBlobs are the contents that came with changes, one set after the other.
+func (g *git) newBlobs(ctx context.Context, bare string, sets ...[]change) ([]blob, error) {
+	seen := map[string]bool{}
+	var blobs []blob
+	var ask strings.Builder
+	for _, all := range sets {
+		for _, c := range all {
+			seen[c.wasOID] = true // GitHub has it: renamed, or moved away and copied
+		}
+		for _, c := range all {
+			if c.deleted() || c.mode == modeModule || seen[c.oid] {
+				continue
+			}
+			seen[c.oid] = true
+			blobs = append(blobs, blob{oid: c.oid, path: c.path})
+			ask.WriteString(c.oid + "\n")
+		}
+	}
+	if len(blobs) == 0 {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	err := g.run(ctx, call{bare: bare, in: strings.NewReader(ask.String()), out: &out, args: []string{
+		"cat-file", "--batch-check=%(objecttype) %(objectsize)",
+	}})
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if err == nil && len(lines) != len(blobs) {
+		err = fmt.Errorf("git answers %d times", len(lines))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at %d files: %w", len(blobs), err)
+	}
+	for i, line := range lines {
+		size, isBlob := strings.CutPrefix(line, "blob ")
+		if blobs[i].size, err = strconv.ParseInt(size, 10, 64); !isBlob || err != nil {
+			return nil, fmt.Errorf("the content of %q is not there", blobs[i].path)
+		}
+	}
+	return blobs, nil
+}

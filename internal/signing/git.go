@@ -1,0 +1,159 @@
+package signing
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/Insights/insightscli/internal/secret"
+)
+
+// inherited names the variables of Options.Environ that git may see.
+const inherited = " PATH TMPDIR HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy" +
+	" SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO CURL_CA_BUNDLE SYSTEMROOT SystemRoot TEMP TMP PATHEXT ComSpec "
+
+const (
+	readBound = 2 * time.Minute
+	pushBound = 15 * time.Minute
+	maxSays   = 8 << 10 // bytes of standard error that are kept
+)
+
+// git runs the host's git in a bare repository of ours, and reads no configuration but
+// that repository's.
+type git struct {
+	bin string
+	env []string
+}
+
+func newGit(bin string, environ []string) *git {
+	if bin == "" {
+		bin = "git"
+	}
+	g := &git{bin: bin}
+	path := false
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.Contains(inherited, " "+name+" ") {
+			g.env = append(g.env, kv)
+			path = path || name == "PATH"
+		}
+	}
+	if !path {
+		g.env = append(g.env, "PATH=/usr/local/bin:/usr/bin:/bin")
+	}
+	g.env = append(g.env,
+		"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
+		"GIT_ATTR_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_PAGER=cat", "GIT_ALLOW_PROTOCOL=http:https",
+	)
+	return g
+}
+
+// call is one git process.
+type call struct {
+	bare  string
+	env   []string
+	in    io.Reader
+	out   io.Writer
+	bound time.Duration // 0 is readBound
+	args  []string
+}
+
+// gitError is a git process that ended with a code.
+type gitError struct {
+	verb, says string
+	code       int
+}
+
+// Error implements error.
+func (e *gitError) Error() string {
+	for line := range strings.SplitSeq(e.says, "\n") {
+		line = strings.TrimSpace(line)
+		for _, p := range []string{"remote: error: ", "fatal: ", "error: "} {
+			if text, ok := strings.CutPrefix(line, p); ok {
+				return "git " + e.verb + ": " + text
+			}
+		}
+	}
+	return fmt.Sprintf("git %s ended with code %d", e.verb, e.code)
+}
+
+func (g *git) run(ctx context.Context, c call) error {
+	if c.bound == 0 {
+		c.bound = readBound
+	}
+	limit, cancel := context.WithTimeoutCause(ctx, c.bound, fmt.Errorf("git %s did not end within %s", c.args[0], c.bound))
+	defer cancel()
+	args := []string{
+		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull, "-c", "credential.helper=",
+		"-c", "core.attributesFile=" + os.DevNull, "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+		"-c", "push.gpgSign=false", "-c", "push.recurseSubmodules=no", "-c", "http.followRedirects=false",
+		"-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=30", "--git-dir=" + c.bare,
+	}
+	cmd := exec.CommandContext(limit, g.bin, append(args, c.args...)...)
+	cmd.Dir, cmd.Env = c.bare, append(append([]string{}, g.env...), c.env...)
+	cmd.Stdin, cmd.Stdout, cmd.WaitDelay = c.in, c.out, 2*time.Second
+	var says tail
+	cmd.Stderr = &says
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case limit.Err() != nil:
+		return context.Cause(limit)
+	case errors.As(err, &exit):
+		return &gitError{verb: c.args[0], says: string(says), code: exit.ExitCode()}
+	}
+	return fmt.Errorf("git %s: %w", c.args[0], err)
+}
+
+// text is what a git process wrote, without the last newline.
+func (g *git) text(ctx context.Context, bare string, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := g.run(ctx, call{bare: bare, out: &out, args: args})
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+// tree is the tree of a commit.
+func (g *git) tree(ctx context.Context, bare, commit string) (string, error) {
+	return g.text(ctx, bare, "rev-parse", "--verify", "--end-of-options", commit+"^{tree}")
+}
+
+// descends reports whether a commit is another or comes after it.
+func (g *git) descends(ctx context.Context, bare, commit, from string) (bool, error) {
+	_, err := g.text(ctx, bare, "merge-base", "--is-ancestor", from, commit)
+	var ended *gitError
+	if errors.As(err, &ended) && ended.code == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// authorize gives git a token for one server, in the environment and not in its
+// arguments.
+func authorize(server string, token secret.String) []string {
+	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token.Reveal()))
+	return []string{
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http." + server + "/.extraHeader",
+		"GIT_CONFIG_VALUE_0=Authorization: Basic " + basic,
+	}
+}
+
+// tail keeps the last bytes that were written to it.
+type tail []byte
+
+// Write implements io.Writer and never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	if over := len(*t) - maxSays; over > 0 {
+		*t = append((*t)[:0], (*t)[over:]...)
+	}
+	return len(p), nil
+}
