@@ -3,6 +3,7 @@ package repo
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -88,7 +89,7 @@ func (g grant) env(address string) []string {
 	return append(out, "GIT_CONFIG_KEY_1=http."+address+".extraHeader", "GIT_CONFIG_VALUE_1=Authorization: "+g.header.Reveal())
 }
 
-// source is one place that may have a key to an address.
+// keySource is one place that may have a key to an address.
 type keySource struct {
 	name string
 	get  func(context.Context) (grant, error) // errNoKey: it has none
@@ -214,7 +215,7 @@ type server struct {
 	grant grant
 }
 
-// git is a git process that talks to the server.
+// call is a git process that talks to the server.
 func (s server) call(args ...string) call {
 	return call{args: args, env: s.grant.env(s.url)}
 }
@@ -236,8 +237,11 @@ func (a *access) reach(ctx context.Context, address string, try func(server) err
 		if ctx.Err() != nil {
 			return server{}, context.Cause(ctx)
 		}
+		if errors.Is(err, errNoKey) {
+			continue
+		}
 		if err != nil {
-			no.add(src.name, err)
+			no = append(no, refusedKey{source: src.name, err: err})
 			continue
 		}
 		s, err := a.try(ctx, server{url: address, grant: g}, try)
@@ -248,7 +252,7 @@ func (a *access) reach(ctx context.Context, address string, try func(server) err
 		if !denied(err) {
 			return s, err
 		}
-		no.add(src.name, err)
+		no = append(no, refusedKey{source: src.name, err: err, tried: true})
 	}
 	return server{}, a.refusal(address, no)
 }

@@ -123,7 +123,7 @@ func (s *source) sandboxConfig(p Prepared, refs refList) string {
 			v["remote."+name+".fetch"] = "+refs/heads/*:refs/remotes/" + name + "/*"
 		}
 	}
-	if s.mirror && s.config["extensions.partialclone"] != "" {
+	if s.mirror && s.partial() {
 		// Git asks the server for what is missing, where the sandbox can reach it.
 		v["extensions.partialclone"] = "origin"
 		v["remote.origin.promisor"], v["remote.origin.partialclonefilter"] = "true", smallBlob

@@ -318,7 +318,7 @@ func (w *mirrorWork) begin(ctx context.Context) (mirrored, error) {
 
 // complete fetches the files of the commit that the history came without.
 func (w *mirrorWork) complete(ctx context.Context, s *source, st *start) error {
-	if s.config["extensions.partialclone"] == "" {
+	if !s.partial() {
 		return nil
 	}
 	out, err := w.git.text(ctx, call{gitDir: w.dir, args: []string{"rev-list", "--objects", "--missing=print", "--no-walk", st.commit}})

@@ -119,7 +119,7 @@ func (c *Cache) limits(ctx context.Context, s *source, commit string) []string {
 	if err == nil && strings.Contains(attributes, "filter=lfs") {
 		out = append(out, "files that Git LFS keeps are pointers in the sandbox")
 	}
-	if s.mirror && s.config["extensions.partialclone"] != "" {
+	if s.mirror && s.partial() {
 		out = append(out, "files over 128 KB that only older commits have are not in the sandbox")
 	}
 	return out

@@ -17,12 +17,7 @@ type refusals []refusedKey
 type refusedKey struct {
 	source string // empty: no key
 	err    error
-}
-
-func (r *refusals) add(source string, err error) {
-	if !errors.Is(err, errNoKey) {
-		*r = append(*r, refusedKey{source, err})
-	}
+	tried  bool // the server said so, not the source
 }
 
 // refusal says why none of the keys opens a repository, and what would. The last of
@@ -49,8 +44,8 @@ func (a *access) refusal(address string, no refusals) error {
 		return errs.New(op, errs.Auth, "check the name; log in with gh auth login, set GH_TOKEN, or make an App: insightscli create-github-app",
 			"%s%s", what, no.tried())
 	}
-	if app := no[0].err; no[0].source == a.appName() && !isGit(app) && errs.HintOf(app) != "" {
-		return errs.New(op, errs.Auth, errs.HintOf(app), "%s: %w", what, app)
+	if app := no[0]; app.source == a.appName() && !app.tried && errs.HintOf(app.err) != "" {
+		return errs.New(op, errs.Auth, errs.HintOf(app.err), "%s: %w", what, app.err)
 	}
 	return errs.New(op, errs.Auth, fmt.Sprintf("check the name, or give the App access to %s/%s: %s", org, name, a.installPage()),
 		"%s%s", what, no.tried())
@@ -60,7 +55,7 @@ func (a *access) refusal(address string, no refusals) error {
 func (r refusals) tried() string {
 	var names []string
 	for _, one := range r {
-		if one.source != "" {
+		if one.source != "" && one.tried {
 			names = append(names, one.source)
 		}
 	}
@@ -69,9 +64,6 @@ func (r refusals) tried() string {
 	}
 	return "; it was not opened by " + strings.Join(names, ", ")
 }
-
-// isGit reports whether an error came from git and not from a source of keys.
-func isGit(err error) bool { return exitCode(err) >= 0 }
 
 func (a *access) base() string {
 	if a.GitHub == "" {

@@ -78,7 +78,7 @@ func (c *Cache) resolveLocal(ctx context.Context, s *source, r task.Repo) (Resol
 	}
 	out.Repo.Branch, out.Repo.Commit = st.branch, st.commit
 	out.Notices = append(out.Notices, st.notices...)
-	if s.config["extensions.partialclone"] != "" {
+	if s.partial() {
 		out.Notices = append(out.Notices, "the repository is a partial clone: objects that were not fetched are not in the sandbox")
 	}
 	return out, c.checkTree(ctx, s, st, &out)

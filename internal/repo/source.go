@@ -73,6 +73,11 @@ func (s *source) call(args ...string) call {
 	return call{gitDir: s.gitDir, args: s.trusting(args)}
 }
 
+// partial reports whether the repository lacks objects that its server has.
+func (s *source) partial() bool {
+	return s.config["extensions.partialclone"] != "" || s.config["remote.origin.promisor"] == "true"
+}
+
 // trusting adds what makes git work in a directory of another user, when we found
 // that it may: git compares the path in more than one form.
 func (s *source) trusting(args []string) []string {
