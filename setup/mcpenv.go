@@ -45,7 +45,7 @@ func (s MCPEnv) Check(context.Context) (Finding, error) {
 	if !exists {
 		return Finding{State: Missing, Text: path + " is to be copied from its example"}, nil
 	}
-	f, err := dotenv.Read(path)
+	f, err := readMCP(path)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -53,12 +53,15 @@ func (s MCPEnv) Check(context.Context) (Finding, error) {
 	if err != nil || len(added) == 0 {
 		return Finding{State: Ready, Text: path}, err
 	}
+	if err := dotenv.MayEdit(path); err != nil {
+		return Finding{}, mcpError(path, err)
+	}
 	return Finding{State: Missing, Text: path + " lacks " + strings.Join(added, ", "), Diff: f.Diff(path, nil)}, nil
 }
 
 // add sets what the file lacks and the example has.
 func (s MCPEnv) add(f *dotenv.File) ([]string, error) {
-	example, err := dotenv.Read(s.path() + ".example")
+	example, err := readMCP(s.path() + ".example")
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +78,19 @@ func (s MCPEnv) add(f *dotenv.File) ([]string, error) {
 		added = append(added, key)
 	}
 	return added, nil
+}
+
+// readMCP reads a file whose place the project decides: no flag names another.
+func readMCP(path string) (*dotenv.File, error) {
+	f, err := dotenv.Read(path)
+	if err != nil {
+		return nil, mcpError(path, err)
+	}
+	return f, nil
+}
+
+func mcpError(path string, err error) error {
+	return errs.New("setup.MCPEnv", errs.KindOf(err), "make "+path+" a text file of your own, or remove it", "%w", err)
 }
 
 // Apply implements [Step].
@@ -96,7 +112,7 @@ func (s MCPEnv) Apply(ctx context.Context) (string, error) {
 func copyNew(from, to string) error {
 	const op = "setup.MCPEnv"
 	hint := "make " + filepath.Dir(to) + " a folder that you can write to"
-	example, err := dotenv.Read(from) // not what is no text, or has no end
+	example, err := readMCP(from) // not what is no text, or has no end
 	if err != nil {
 		return err
 	}
