@@ -80,8 +80,8 @@ func (o *doctorOptions) look(ctx context.Context) ([]doctor.Report, error) {
 		return doctor.Unreadable(err), nil
 	}
 	m, err := o.app.machine(ctx, c)
-	if err != nil {
-		return nil, err
+	if err != nil { // there is no place for a state directory
+		return doctor.Unreadable(err), nil
 	}
 	return doctor.Run(ctx, doctor.Checks(m))
 }

@@ -44,7 +44,7 @@ it can be run at any time.
   github-app  the GitHub App, made after a question
 
 Values that exist are never overwritten. Questions are asked on a terminal only.
-Exit code 3 means that a step was left undone.` + exits("0", "1", "2", "3", "130", "143"),
+Exit code 3 means that a step was left undone.` + exits("0", "1", "2", "3", "4", "130", "143"),
 		Example: `  insightscli setup-background-agents --dry-run
   insightscli setup-background-agents --only env,tasks-flag`,
 		Args:              takes(0, 0, ""),

@@ -98,7 +98,7 @@ func (a *app) providerAnswers(ctx context.Context, c config.Config, provider str
 		if tryLocal(ctx) == nil {
 			err = errs.New("cli.setup", errs.KindOf(err), "start the Docker engine, or set SANDBOX_PROVIDER=local: that works here", "%w", err)
 		}
-		return "", err
+		return "", inSettings(err)
 	case config.ProviderLocal:
 		return "the provider local works here", tryLocal(ctx)
 	}
@@ -106,6 +106,13 @@ func (a *app) providerAnswers(ctx context.Context, c config.Config, provider str
 		return "", errs.New("cli.setup", errs.Config, "set DEBUG=1 and SANDBOX_PROVIDER=docker, or SANDBOX_PROVIDER=local", "%w", err)
 	}
 	return "the provider is " + provider + ", which is elsewhere", nil
+}
+
+// inSettings puts the advice of an error in terms of a setting: the set-up has no
+// flag for the provider.
+func inSettings(err error) error {
+	hint := strings.ReplaceAll(errs.HintOf(err), "use --provider=", "set SANDBOX_PROVIDER=")
+	return errs.New("cli.setup", errs.KindOf(err), hint, "%w", err)
 }
 
 func (o *setupOptions) skillsStep(c config.Config) setup.Skills {
@@ -160,7 +167,7 @@ func (o *setupOptions) imageStep(c config.Config, provider string) setup.Image {
 			return "", err
 		}
 		if err := engine.Ping(ctx); err != nil {
-			return "", err
+			return "", inSettings(err)
 		}
 		state, _, err := imageState(ctx, t, engine.Images().Inspect)
 		return setup.ImageState(state), err
