@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/term"
 )
 
@@ -13,6 +14,7 @@ type app struct {
 	debug   bool   // --debug
 	state   *state // once opened; see openState
 	made    *providers
+	repos   *repo.Cache // once asked for; see repoCache
 
 	wiring
 }

@@ -49,6 +49,7 @@ type runOptions struct {
 	session       bool // the run stays open for further turns; set by `session start`
 	mount         bool
 	uncommitted   bool
+	fullHistory   bool
 	trustMount    bool
 	keep          bool
 	publishAgent  string

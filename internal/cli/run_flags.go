@@ -48,6 +48,7 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.agent, "agent", "", "`AGENT` that works: exec (the default with -- COMMAND), claude, codex or acp:CMD")
 	f.StringArrayVar(&o.repos, "repo", nil, "`REPO` to work in: org/repo, a git URL or a local path (repeatable)")
 	f.StringVar(&o.branch, "branch", "", "`BRANCH` to start from (default: HEAD of a local path, else the remote's default)")
+	f.BoolVar(&o.fullHistory, "full-history", false, "fetch all commits and branches of a repository on a server, not only the newest")
 	f.BoolVar(&o.uncommitted, "uncommitted", false, "bring the uncommitted work of local repositories along")
 	f.BoolVar(&o.mount, "mount", false, "bind local repositories read-write instead of cloning them")
 	f.BoolVar(&o.trustMount, "trust-mount", false, "mount although .git/config and hooks cannot be protected from the sandbox")
@@ -187,6 +188,8 @@ func (o *runOptions) checkRepos() error {
 		return usageError("%q is not the name of a branch", o.branch)
 	case o.branch != "" && len(o.repos) == 0:
 		return usageError("--branch needs --repo")
+	case o.fullHistory && len(o.repos) == 0:
+		return usageError("--full-history needs --repo")
 	case (o.mount || o.uncommitted) && len(o.repos) == 0:
 		return usageError("--mount and --uncommitted need --repo with a local path")
 	case o.mount && o.uncommitted:

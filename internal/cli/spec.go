@@ -191,6 +191,9 @@ func (o *runOptions) freezeRepos(ctx context.Context, p *plan) error {
 			}
 		}
 		mounted = mounted || r.Mount
+		if r.Source == task.RepoRemote {
+			githubKeysOf(p.config).seal(p.secrets)
+		}
 		p.spec.Repos = append(p.spec.Repos, r)
 		p.notices = append(p.notices, notices...)
 	}
@@ -224,6 +227,7 @@ func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address st
 		return r, nil, usageError("--mount and --uncommitted need a local path, which %s is not", address)
 	}
 	r.Branch, r.Mount, r.Uncommitted = o.branch, r.Mount || o.mount, o.uncommitted
+	r.FullHistory = o.fullHistory && !local
 	r, notices, err := o.app.resolveRepo(ctx, c, r)
 	notices = append(notices, found...)
 	if err == nil && r.Mount {

@@ -59,7 +59,7 @@ func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
 		dir: dir, config: c, db: db,
 		store:     journal.New(db.DB, dir),
 		tokens:    platform.NewTokens(db.DB),
-		repos:     repo.New(repo.Options{Dir: dir, Environ: a.process.Environ}),
+		repos:     a.repoCache(dir, c),
 		providers: a.providersFor(c),
 	}
 	s.background = background.Client{
@@ -143,6 +143,7 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 		Store: s.store, Secrets: secrets, Owner: me.ID, Force: force,
 		Steps: &steps.Steps{
 			Provider: s.providers.of, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
+			ReposOf:     func(ctx context.Context, run task.ID) (*repo.Cache, error) { return s.reposOf(ctx, run, secrets) },
 			AgentServer: s.agentServer, JWTKey: s.jwtKey,
 			EnsureImage: func(ctx context.Context, spec task.Spec, t image.Template, progress func(string)) error {
 				_, err := s.providers.builder(s.dir, spec.Engine).Ensure(ctx, t, progress)

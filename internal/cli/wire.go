@@ -51,8 +51,7 @@ func (a *app) resolve(ctx context.Context, c config.Config, r task.Repo) (task.R
 	if err != nil {
 		return r, nil, err
 	}
-	cache := repo.New(repo.Options{Dir: dir, Environ: a.process.Environ})
-	found, err := cache.Resolve(ctx, r, repo.ResolveOptions{WorkDir: a.process.Dir, Home: c.Machine.Home})
+	found, err := a.repoCache(dir, c).Resolve(ctx, r, repo.ResolveOptions{WorkDir: a.process.Dir, Home: c.Machine.Home})
 	if err != nil {
 		return r, nil, err
 	}

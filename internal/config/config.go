@@ -77,6 +77,8 @@ type Account struct {
 	GitHubClientSecret secret.String `mapstructure:"github_app_client_secret"`
 	GitHubSlug         string        `mapstructure:"github_app_slug"`
 	GitHubPrivateKey   secret.String `mapstructure:"github_app_private_key"`
+	GHToken            secret.String `mapstructure:"gh_token"`
+	GitHubToken        secret.String `mapstructure:"github_token"`
 	ModalTokenID       secret.String `mapstructure:"modal_token_id"`
 	ModalTokenSecret   secret.String `mapstructure:"modal_token_secret"`
 }

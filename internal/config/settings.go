@@ -171,6 +171,14 @@ func accountSettings() []Setting {
 			Doc: "Private key of your GitHub App (PEM; literal \\n is fine).",
 		},
 		{
+			Name: "GH_TOKEN", Type: TypeString, Secret: true, EnvOnly: true,
+			Doc: "GitHub token that the host clones private repositories with where no GitHub App does; GITHUB_TOKEN is taken too.",
+		},
+		{
+			Name: "GITHUB_TOKEN", Type: TypeString, Secret: true, EnvOnly: true,
+			Doc: "As GH_TOKEN, which wins.",
+		},
+		{
 			Name: "MODAL_TOKEN_ID", Type: TypeString, Secret: true,
 			Doc: "Modal token id, for the providers modal and MODAL_DOCKER.",
 		},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/ghclient"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -57,6 +58,10 @@ type access struct {
 	opened map[string]grant
 }
 
+func newAccess(a Access, g *git, environ []string) *access {
+	return &access{Access: a, git: g, environ: environ, pause: ghclient.Pause, opened: map[string]grant{}}
+}
+
 // grant is what one source gave for one address.
 type grant struct {
 	source  string // for people; empty: anonymous
@@ -64,6 +69,9 @@ type grant struct {
 	expires time.Time // zero: not known
 	public  bool      // the address is on GitHub
 }
+
+// envTokens names the user's own token for people.
+const envTokens = "GH_TOKEN or GITHUB_TOKEN"
 
 // tokenUser stands before a token of GitHub where a user name is wanted.
 const tokenUser = "x-access-token"
@@ -108,7 +116,7 @@ func (a *access) sources(address string) []keySource {
 	org, name := ownerAndName(address)
 	all := []keySource{
 		{name: "gh", get: a.askGH},
-		{name: "GH_TOKEN", get: func(context.Context) (grant, error) { return a.fromToken() }},
+		{name: envTokens, get: func(context.Context) (grant, error) { return a.fromToken() }},
 		helper, anonymous,
 	}
 	if a.App != nil {
@@ -142,7 +150,7 @@ func (a *access) fromToken() (grant, error) {
 	if a.Token.Empty() {
 		return grant{}, errNoKey
 	}
-	return newGrant("GH_TOKEN", tokenUser, a.Token), nil
+	return newGrant(envTokens, tokenUser, a.Token), nil
 }
 
 // onGitHub reports whether an address is on the GitHub that the credentials are for.

@@ -272,8 +272,8 @@ func TestKeyDoesNotFollowARedirectToAnotherHost(t *testing.T) {
 func TestKeysStayWithTheirHosts(t *testing.T) {
 	c := New(Options{Dir: t.TempDir(), Access: Access{App: &app{}, Token: secret.New(canary)}})
 	for address, want := range map[string]string{
-		"https://github.com/o/r.git":           "the GitHub App,gh,GH_TOKEN,the credential helper of git,",
-		"https://GitHub.com/o/r.git":           "the GitHub App,gh,GH_TOKEN,the credential helper of git,",
+		"https://github.com/o/r.git":           "the GitHub App,gh,GH_TOKEN or GITHUB_TOKEN,the credential helper of git,",
+		"https://GitHub.com/o/r.git":           "the GitHub App,gh,GH_TOKEN or GITHUB_TOKEN,the credential helper of git,",
 		"http://github.com/o/r.git":            "",
 		"https://github.com:444/o/r.git":       ",the credential helper of git",
 		"https://github.com.evil.test/o/r":     ",the credential helper of git",

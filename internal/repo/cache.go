@@ -11,7 +11,6 @@ import (
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/filelock"
-	"github.com/Insights/insightscli/internal/ghclient"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -59,7 +58,7 @@ func New(o Options) *Cache {
 		dir: o.Dir, git: newGit(o.Git, o.Environ), stall: fetchStall,
 		maxCheckouts: o.MaxCheckouts, maxMirrors: o.MaxMirrors, maxPack: o.MaxPack,
 	}
-	c.access = &access{Access: o.Access, git: c.git, environ: o.Environ, pause: ghclient.Pause, opened: map[string]grant{}}
+	c.access = newAccess(o.Access, c.git, o.Environ)
 	if c.maxCheckouts <= 0 {
 		c.maxCheckouts = defaultMaxCheckouts
 	}
@@ -70,6 +69,13 @@ func New(o Options) *Cache {
 		c.maxPack = defaultMaxPack
 	}
 	return c
+}
+
+// With returns the same cache with another access to private repositories.
+func (c *Cache) With(a Access) *Cache {
+	other := *c
+	other.access = newAccess(a, c.git, c.access.environ)
+	return &other
 }
 
 // BareDir is the bare repository of what repository n of a run became.

@@ -57,6 +57,9 @@ type Steps struct {
 	Tokens   tokens
 	Secrets  secrets
 	Repos    *repo.Cache
+	// ReposOf is Repos with the access to private repositories that a run has; nil: that
+	// of Repos.
+	ReposOf func(ctx context.Context, run task.ID) (*repo.Cache, error)
 
 	// AgentServer returns the path of the agent-server binary for this machine's
 	// sandboxes, unpacked if need be.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/task"
@@ -24,6 +26,17 @@ type WorkspaceOut struct {
 	Mounts []sandbox.Mount `json:"mounts"`
 }
 
+// reposAtOnce is how many repositories are fetched and checked out at the same time.
+const reposAtOnce = 4
+
+// reposOf is the cache of repositories with the access that the run has.
+func (s *Steps) reposOf(ctx context.Context, run task.ID) (*repo.Cache, error) {
+	if s.ReposOf == nil {
+		return s.Repos, nil
+	}
+	return s.ReposOf(ctx, run)
+}
+
 // Workspace prepares the repositories on the host, before the sandbox: a mount is
 // made when a sandbox is made.
 func (s *Steps) Workspace(ctx context.Context, in WorkspaceIn) (WorkspaceOut, error) {
@@ -38,16 +51,27 @@ func (s *Steps) Workspace(ctx context.Context, in WorkspaceIn) (WorkspaceOut, er
 	}
 	o, able := p.(sandbox.Overlayer)
 	overlay := able && o.CanOverlay(ctx, work)
-	var out WorkspaceOut
+	cache, err := s.reposOf(ctx, t.Run)
+	if err != nil {
+		return WorkspaceOut{}, err
+	}
+	out := WorkspaceOut{Repos: make([]repo.Prepared, len(t.Repos))}
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(reposAtOnce)
 	for n, r := range t.Repos {
-		prepared, err := s.Repos.Prepare(ctx, r, repo.PrepareOptions{
-			Run: t.Run, N: n, UID: t.AgentUID, GID: t.AgentGID,
-			WorkDir: filepath.Join(work, strconv.Itoa(n)), Overlay: overlay, TrustMount: t.TrustMount,
+		group.Go(func() error {
+			var err error
+			out.Repos[n], err = cache.Prepare(gctx, r, repo.PrepareOptions{
+				Run: t.Run, N: n, UID: t.AgentUID, GID: t.AgentGID,
+				WorkDir: filepath.Join(work, strconv.Itoa(n)), Overlay: overlay, TrustMount: t.TrustMount,
+			})
+			return err
 		})
-		if err != nil {
-			return WorkspaceOut{}, err
-		}
-		out.Repos = append(out.Repos, prepared)
+	}
+	if err := group.Wait(); err != nil {
+		return WorkspaceOut{}, err
+	}
+	for _, prepared := range out.Repos {
 		out.Mounts = append(out.Mounts, prepared.Mounts...)
 	}
 	return out, nil
