@@ -107,7 +107,7 @@ func load(raw []byte, read func(name string) ([]byte, error)) (*Script, error) {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it is empty")
 		}
-		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " "))
+		return nil, yamlError(err)
 	}
 	switch {
 	case len(f.Turns) == 0:
@@ -125,6 +125,17 @@ func load(raw []byte, read func(name string) ([]byte, error)) (*Script, error) {
 		s.turns, labels = append(s.turns, t), append(labels, t.label)
 	}
 	return s, nil
+}
+
+// yamlError says in one line what is wrong, without the names of Go types.
+func yamlError(err error) error {
+	text := err.Error()
+	var wrong *yaml.TypeError
+	if errors.As(err, &wrong) && len(wrong.Errors) > 0 {
+		text, _, _ = strings.Cut(wrong.Errors[0], " in type ")
+		text, _, _ = strings.Cut(text, " into ")
+	}
+	return errors.New(strings.Join(strings.Fields(text), " "))
 }
 
 func (f *file) flags() []Flag {
@@ -216,6 +227,7 @@ func schema(n *yaml.Node, read func(string) ([]byte, error)) (json.RawMessage, e
 		if raw, err = read(n.Value); err != nil {
 			return nil, err
 		}
+		raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
 	default:
 		var v any
 		if err := n.Decode(&v); err != nil {

@@ -165,6 +165,8 @@ func TestScriptsThatCannotBeUsed(t *testing.T) {
 		"no YAML":           {"turns: [", "yaml"},
 		"no turns":          {"title: x", "no turns"},
 		"unknown field":     {"turns: [{label: a, promt: x}]", "promt"},
+		"not in our types":  {"turns: [{label: a, promt: x}]", "line 1: field promt not found"},
+		"a word as turns":   {"turns: x", "line 1: cannot unmarshal !!str `x`"},
 		"no prompt":         {"turns: [{label: a}]", "turn 1: a has no prompt"},
 		"no label":          {"turns: [{prompt: x}]", `label ""`},
 		"bad label":         {"turns: [{label: a.b, prompt: x}]", `label "a.b"`},
@@ -185,7 +187,7 @@ func TestScriptsThatCannotBeUsed(t *testing.T) {
 		"many turns":        {"turns:\n" + strings.Repeat("- {label: a, prompt: x}\n", maxTurns+1), "more than"},
 	} {
 		_, err := Load([]byte(tt.script), noFiles)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || errs.KindOf(err) != errs.Usage || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), tt.want) || errs.KindOf(err) != errs.Usage || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "struct") {
 			t.Errorf("%s: %v; want %q", name, err, tt.want)
 		}
 	}
@@ -201,7 +203,7 @@ func TestFlags(t *testing.T) {
 
 func TestSchemaOfAFile(t *testing.T) {
 	s, err := Load([]byte("turns: [{label: a, prompt: x, schema: s.json}]"), func(name string) ([]byte, error) {
-		return []byte(`{"maximum":9007199254740993}`), nil
+		return []byte("\ufeff" + `{"maximum":9007199254740993}`), nil
 	})
 	if err != nil || string(s.turns[0].schema) != `{"maximum":9007199254740993}` {
 		t.Error(err)
