@@ -136,7 +136,7 @@ func (o *logsOptions) print(ctx context.Context, s *state, rec journal.Record) e
 		return err
 	}
 	out, flush := o.output()
-	show := o.printer(out)
+	show, end := o.printer(out)
 	visit := func(line []byte, ev task.Event) error {
 		if !o.wants(ev) {
 			return nil
@@ -151,6 +151,7 @@ func (o *logsOptions) print(ctx context.Context, s *state, rec journal.Record) e
 	} else {
 		err = s.store.ReadLog(ctx, rec, begin.after, visit)
 	}
+	end()
 	return errors.Join(err, flush())
 }
 
@@ -164,13 +165,14 @@ func (o *logsOptions) output() (io.Writer, func() error) {
 	return w, w.Flush
 }
 
-// printer shows one event. The stored lines and the raw bytes go out untouched.
-func (o *logsOptions) printer(out io.Writer) func(line []byte, ev task.Event) error {
+// printer shows one event, and ends what the last one left open. The stored lines and the
+// raw bytes go out untouched.
+func (o *logsOptions) printer(out io.Writer) (show func(line []byte, ev task.Event) error, end func()) {
 	if o.json {
 		return func(line []byte, _ task.Event) error {
 			_, err := out.Write(line)
 			return err
-		}
+		}, func() {}
 	}
 	st := o.app.streams
 	screen := render.NewText(out, st.Err, render.Options{
@@ -185,7 +187,7 @@ func (o *logsOptions) printer(out io.Writer) func(line []byte, ev task.Event) er
 		}
 		screen.Emit(ev)
 		return screen.Err()
-	}
+	}, screen.End
 }
 
 // wants reports whether an event is among those that were asked for.

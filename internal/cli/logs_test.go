@@ -72,7 +72,7 @@ func TestTailCutsInsideAnEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got strings.Builder
-		show := o.printer(&got)
+		show, _ := o.printer(&got)
 		err = s.store.ReadLog(t.Context(), rec, begin.after, func(line []byte, ev task.Event) error {
 			if ev.Seq == begin.after+1 {
 				ev = begin.cut(ev)

@@ -32,10 +32,7 @@ func (t *Text) agent(ev task.Event) {
 			t.talking = !strings.HasSuffix(text, "\n")
 		}
 	case "tool_call":
-		if t.talking {
-			t.data(t.words(), []byte{'\n'})
-			t.talking = false
-		}
+		t.End()
 		if !t.o.Quiet {
 			t.line("* ", u.Update.Title)
 		}
@@ -52,16 +49,24 @@ func (t *Text) words() task.Stream {
 }
 
 // endWords ends the agent's words with its turn, so that what follows begins a line, and
-// writes the reply if that is what the output is for.
+// writes the reply if that is what the output is for. The agent server's notices end them
+// too: what was said before a request broke is said again.
 func (t *Text) endWords(ev task.Event) {
-	if ev.Kind != task.KindTurn {
-		return
+	switch {
+	case ev.Kind == task.KindTurn:
+		t.End()
+		t.value(ev)
+	case ev.Kind == task.KindNotice && ev.EventID != 0:
+		t.End()
 	}
+}
+
+// End ends the line that the agent's words left open: for whoever shows no turn.
+func (t *Text) End() {
 	if t.talking {
 		t.data(t.words(), []byte{'\n'})
 		t.talking = false
 	}
-	t.value(ev)
 }
 
 // value writes the validated reply of a turn, on a line of its own.

@@ -2,9 +2,11 @@ package render_test
 
 import (
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/render"
 	"github.com/Insights/insightscli/internal/task"
 )
@@ -33,5 +35,43 @@ func TestAQuestionIsShownWithItsAnswers(t *testing.T) {
 	})
 	if _, stderr, _ := emit(render.Options{}, s.events); stderr != "permission: rm -rf build (request r1: yes, no)\n" {
 		t.Errorf("shown as %q", stderr)
+	}
+}
+
+// What an agent says again after a break of its connection begins a line, and so does
+// what comes after its words where no turn is shown.
+func TestWordsEndWithTheirLine(t *testing.T) {
+	s := &story{}
+	chunk := `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"so it"}}}`
+	s.add(task.KindAgent, chunk)
+	s.add(task.KindNotice, task.Notice{Level: "warn", Message: "from the host"})
+	s.add(task.KindAgent, chunk)
+	s.add(task.KindNotice, task.Notice{Level: "warn", Message: "retry 1 of 5"})
+	s.events[3].EventID = 7
+	s.add(task.KindAgent, chunk)
+	var out strings.Builder
+	text := render.NewText(&out, io.Discard, render.Options{})
+	for _, ev := range s.events {
+		text.Emit(ev)
+	}
+	text.End()
+	text.End()
+	if out.String() != "so itso it\nso it\n" {
+		t.Errorf("said %q", out.String())
+	}
+}
+
+// A quiet run tells why its agent failed; a command has said it itself.
+func TestAQuietFailureHasAReason(t *testing.T) {
+	one := 1
+	for want, r := range map[string]task.Result{
+		"error: no answer\n": {Kind: string(errs.TaskFailed), Error: "no answer"},
+		"":                   {Kind: string(errs.TaskFailed), Error: "exit status 1", ExitCode: &one},
+	} {
+		s := &story{}
+		s.add(task.KindFinished, r)
+		if _, stderr, _ := emit(render.Options{Quiet: true, ReasonFollows: true}, s.events); stderr != want {
+			t.Errorf("told %q, want %q", stderr, want)
+		}
 	}
 }

@@ -28,12 +28,12 @@ func Final(r task.Result) []string {
 
 // Tokens says in a few words what was used of models.
 func Tokens(u task.Tokens) string {
-	text := fmt.Sprintf("%d requests, %d tokens in, %d out", u.Requests, u.Input+u.CacheRead+u.CacheWrite, u.Output)
+	text := fmt.Sprintf("%s, %d tokens in, %d out", count(u.Requests, "request"), u.Input+u.CacheRead+u.CacheWrite, u.Output)
 	switch {
 	case u.Unpriced == u.Requests:
 		text += ", of unknown price"
 	case u.Unpriced > 0:
-		text += fmt.Sprintf(", $%.4f and %d requests of unknown price", u.CostUSD, u.Unpriced)
+		text += fmt.Sprintf(", $%.4f and %s of unknown price", u.CostUSD, count(u.Unpriced, "request"))
 	default:
 		text += fmt.Sprintf(", $%.4f", u.CostUSD)
 	}
@@ -80,4 +80,12 @@ func Took(d time.Duration) string {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
+}
+
+// count is a number of things as people say it.
+func count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

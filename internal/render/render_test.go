@@ -234,6 +234,14 @@ func TestFinal(t *testing.T) {
 			with(func(r *task.Result) { r.Repos = []task.RepoResult{{Org: "o", Name: "r", Error: "too large"}} }),
 			"completed in 80ms, run 1a2b3c4d\no/r: changes could not be taken out: too large",
 		},
+		{
+			with(func(r *task.Result) { r.Usage = &task.Tokens{Requests: 1, Input: 2} }),
+			"completed in 80ms, run 1a2b3c4d\nmodels: 1 request, 2 tokens in, 0 out, $0.0000",
+		},
+		{
+			with(func(r *task.Result) { r.Usage = &task.Tokens{Requests: 2, Unpriced: 1} }),
+			"completed in 80ms, run 1a2b3c4d\nmodels: 2 requests, 0 tokens in, 0 out, $0.0000 and 1 request of unknown price",
+		},
 	}
 	for _, tt := range tests {
 		if got := strings.Join(render.Final(tt.r), "\n"); got != tt.want {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -154,14 +155,19 @@ func (t *Text) notice(ev task.Event) {
 	t.line(word+": ", n.Message)
 }
 
-// finished ends what is open and, unless quiet, says how the run went.
+// finished ends what is open and says how the run went; if quiet, only why an agent failed.
 func (t *Text) finished(ev task.Event) {
 	t.settle()
+	var r task.Result
+	err := json.Unmarshal(ev.Params, &r)
 	if t.o.Quiet {
+		// An agent, unlike a command, has no words and no code of its own for a failure.
+		if t.o.ReasonFollows && err == nil && r.ExitCode == nil && r.Kind == string(errs.TaskFailed) && r.Error != "" {
+			t.line("error: ", r.Error)
+		}
 		return
 	}
-	var r task.Result
-	if err := json.Unmarshal(ev.Params, &r); err != nil {
+	if err != nil {
 		t.line("finished: ", string(ev.Params))
 		return
 	}
