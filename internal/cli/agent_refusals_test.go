@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
+	"github.com/Insights/insightscli/internal/term"
 )
 
 // What an agent cannot work with is told before anything is made: one line, one hint.
@@ -83,4 +85,24 @@ func writeSkill(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Some editors begin a file with a byte order mark.
+func TestSchemaFileWithAMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.json")
+	if err := os.WriteFile(path, []byte("\ufeff{\"type\":\"object\"}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := readSchema(path); err != nil || string(raw) != `{"type":"object"}` {
+		t.Errorf("%q, %v", raw, err)
+	}
+}
+
+// A prompt of 2 MB is not read to its end, so its length is not told either.
+func TestPromptOnStandardInputIsBounded(t *testing.T) {
+	o := &runOptions{app: &app{streams: &term.Streams{In: strings.NewReader(strings.Repeat("x", 2<<20))}}}
+	err := o.readPrompt()
+	if errs.KindOf(err) != errs.Usage || !strings.HasPrefix(err.Error(), "the prompt on standard input has more than 983040 bytes") {
+		t.Error(err)
+	}
 }

@@ -136,6 +136,9 @@ func (o *runOptions) readPrompt() error {
 	if err != nil {
 		return errs.New("cli.run", errs.Internal, "", "read the prompt from standard input: %w", err)
 	}
+	if len(b) > maxPrompt {
+		return usageError("the prompt on standard input has more than %d bytes: put the rest into a file of the repository", maxPrompt)
+	}
 	if o.prompt = string(b); strings.TrimSpace(o.prompt) == "" {
 		return usageError("the prompt on standard input is empty")
 	}

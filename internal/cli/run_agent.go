@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -172,7 +173,7 @@ func readSchema(path string) ([]byte, error) {
 	if err != nil {
 		return nil, errs.New("cli.run", errs.Usage, "give the path of a file with a JSON Schema", "read the schema: %w", err)
 	}
-	s, err := reply.Compile(raw)
+	s, err := reply.Compile(bytes.TrimPrefix(raw, []byte("\ufeff"))) // as some editors begin a file
 	if err != nil {
 		return nil, errs.New("cli.run", errs.Usage, "correct the schema", "%s: %w", path, err)
 	}

@@ -20,7 +20,7 @@ func (x *execution) cleanUp(ctx context.Context) error {
 		defer func() { _ = x.client.Close() }() // the sandbox is gone by then
 	}
 	if x.spec.Keep && x.sandboxID() != "" {
-		x.story.notice("info", fmt.Sprintf("the sandbox is kept: %s; remove it with `insightscli prune`", x.sandboxID()))
+		x.story.notice("info", fmt.Sprintf("the sandbox is kept: %s; remove it with `insightscli prune --yes`", x.sandboxID()))
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, cleanupBound)
