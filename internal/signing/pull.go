@@ -64,11 +64,24 @@ func (c *Client) PullRequest(ctx context.Context, r PullRequest) (Pull, error) {
 	if len(r.Labels) == 0 {
 		return pull, nil
 	}
-	_, resp, err := c.rest.Issues.AddLabelsToIssue(ctx, r.Repo.Owner, r.Repo.Name, pull.Number, r.Labels)
-	if err != nil {
-		pull.Warnings = append(pull.Warnings, explain(ctx, op, "label the pull request", raw(resp), err).Error())
+	if err := c.label(ctx, op, r, pull.Number); err != nil {
+		pull.Warnings = append(pull.Warnings, err.Error())
 	}
 	return pull, nil
+}
+
+// label adds labels. go-github sends a bare list, which GitHub's description of the
+// request does not have any more.
+func (c *Client) label(ctx context.Context, op string, r PullRequest, number int) error {
+	path := fmt.Sprintf("repos/%s/issues/%d/labels", r.Repo, number)
+	req, err := c.rest.NewRequest(http.MethodPost, path, map[string]any{"labels": r.Labels})
+	if err != nil {
+		return err
+	}
+	if resp, err := c.rest.Do(ctx, req, nil); err != nil {
+		return explain(ctx, op, "label the pull request", raw(resp), err)
+	}
+	return nil
 }
 
 // openPull looks for an open pull request, makes one if there is none, and looks again

@@ -28,6 +28,10 @@ type world struct {
 	token  string
 	base   string // the first commit, which is main and work
 
+	blobs map[string]string // the hashes of contents in ours
+
+	theirs string // what others made of the branch
+
 	mu      sync.Mutex
 	notices []string
 }
@@ -45,7 +49,7 @@ func everything() map[string]string {
 
 func newWorld(t *testing.T, o fakegithub.Options, first files) *world {
 	t.Helper()
-	w := &world{t: t, gh: fakegithub.New(t, o), bare: filepath.Join(t.TempDir(), "ours.git")}
+	w := &world{t: t, gh: fakegithub.New(t, o), bare: filepath.Join(t.TempDir(), "ours.git"), blobs: map[string]string{}}
 	w.repo = w.gh.AddRepo("acme", "app")
 	w.token = w.gh.Token("acme", everything(), "app")
 	w.client = w.newClient()
@@ -53,6 +57,18 @@ func newWorld(t *testing.T, o fakegithub.Options, first files) *world {
 	w.base = w.commit(w.tree(first), "first")
 	w.git(w.bare, "push", "-q", w.repo.Dir, w.base+":refs/heads/main", w.base+":refs/heads/work")
 	return w
+}
+
+// reset makes GitHub's branches what they were at first.
+func (w *world) reset() {
+	w.t.Helper()
+	var todo strings.Builder
+	for ref := range strings.FieldsSeq(w.git(w.repo.Dir, "for-each-ref", "--format=%(refname)")) {
+		todo.WriteString("delete " + ref + "\n")
+	}
+	w.pipe(w.repo.Dir, todo.String(), nil, "update-ref", "--stdin")
+	w.git(w.repo.Dir, "update-ref", "refs/heads/main", w.base)
+	w.git(w.repo.Dir, "update-ref", "refs/heads/work", w.base)
 }
 
 func (w *world) newClient() *Client {
@@ -80,7 +96,8 @@ func (w *world) pipe(dir, in string, env []string, args ...string) string {
 	cmd := exec.CommandContext(w.t.Context(), "git", args...)
 	cmd.Env = append(os.Environ(), append(env,
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0",
-		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")...)
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com",
+		"GIT_AUTHOR_DATE=1760000000 +0000", "GIT_COMMITTER_DATE=1760000000 +0000")...)
 	cmd.Stdin, cmd.Dir = strings.NewReader(in), dir
 	var says bytes.Buffer
 	cmd.Stderr = &says
@@ -98,7 +115,10 @@ func (w *world) tree(all files) string {
 	for path, f := range all {
 		oid := f.content
 		if f.mode != modeModule {
-			oid = w.pipe(w.bare, f.content, nil, "hash-object", "-w", "--stdin")
+			if oid = w.blobs[f.content]; oid == "" {
+				oid = w.pipe(w.bare, f.content, nil, "hash-object", "-w", "--stdin")
+				w.blobs[f.content] = oid
+			}
 		}
 		fmt.Fprintf(&info, "%s %s\t%s\x00", f.mode, oid, path)
 	}

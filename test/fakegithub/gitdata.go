@@ -131,11 +131,11 @@ func (s *Server) putEntries(repo *Repo, env []string, entries []treeEntry) strin
 	if len(entries) == 0 || len(entries) > 1000 {
 		return "Invalid tree info"
 	}
+	if problem := s.checkEntries(repo, env, entries); problem != "" {
+		return problem
+	}
 	var info strings.Builder
 	for _, e := range entries {
-		if problem := s.checkEntry(repo, env, e); problem != "" {
-			return problem
-		}
 		switch {
 		case e.SHA == nil:
 			fmt.Fprintf(&info, "0 %s\t%s\x00", strings.Repeat("0", 40), e.Path)
@@ -173,24 +173,44 @@ func (s *Server) putFolder(repo *Repo, env []string, info *strings.Builder, e tr
 	return err
 }
 
-func (s *Server) checkEntry(repo *Repo, env []string, e treeEntry) string {
-	for part := range strings.SplitSeq(e.Path, "/") {
-		if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
-			return "tree.path contains a malformed path component"
+// checkEntries looks at what can be told without the entries before.
+func (s *Server) checkEntries(repo *Repo, env []string, entries []treeEntry) string {
+	kinds := map[string]string{"100644": "blob", "100755": "blob", "120000": "blob", "160000": "commit", "040000": "tree"}
+	var ask strings.Builder
+	var want []treeEntry
+	gone := ""
+	for _, e := range entries {
+		for part := range strings.SplitSeq(e.Path, "/") {
+			if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
+				return "tree.path contains a malformed path component"
+			}
+		}
+		switch {
+		case e.Content != nil:
+			return "the fake takes no inline content"
+		case kinds[e.Mode] != e.Type:
+			return "tree.mode and tree.type do not match"
+		case e.SHA == nil:
+			gone = e.Path
+		case e.Type != "commit":
+			want = append(want, e)
+			ask.WriteString(*e.SHA + "\n")
 		}
 	}
-	kinds := map[string]string{"100644": "blob", "100755": "blob", "120000": "blob", "160000": "commit", "040000": "tree"}
-	switch {
-	case e.Content != nil:
-		return "the fake takes no inline content"
-	case kinds[e.Mode] != e.Type:
-		return "tree.mode and tree.type do not match"
-	case e.SHA == nil:
-		if out, err := s.command(repo.Dir, env, nil, "ls-files", "--", ":(literal)"+e.Path); err != nil || out == "" {
-			return "GitRPC::BadObjectState"
+	if gone != "" {
+		all, err := s.command(repo.Dir, env, nil, "ls-files", "-z")
+		for _, e := range entries {
+			if err != nil || e.SHA == nil && !strings.Contains("\x00"+all, "\x00"+e.Path+"\x00") {
+				return "GitRPC::BadObjectState"
+			}
 		}
-	case e.Type != "commit" && !s.has(repo, e.Type, *e.SHA):
-		return fmt.Sprintf("tree.sha %s is not a valid %s", *e.SHA, e.Type)
+	}
+	have, err := s.command(repo.Dir, nil, []byte(ask.String()), "cat-file", "--batch-check=%(objecttype)")
+	lines := strings.Split(have, "\n")
+	for i, e := range want {
+		if err != nil || i >= len(lines) || lines[i] != e.Type {
+			return fmt.Sprintf("tree.sha %s is not a valid %s", *e.SHA, e.Type)
+		}
 	}
 	return ""
 }

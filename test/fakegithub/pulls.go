@@ -25,7 +25,7 @@ func (s *Server) describePull(repo *Repo, p *Pull, schema string) any {
 }
 
 func (s *Server) label(name string) any {
-	return s.fill("label", map[string]any{"name": name, "color": "ededed", "url": s.URL + "/labels/x"})
+	return s.fill("label", map[string]any{"name": name, "color": "ededed", "description": "", "url": s.URL + "/labels/x"})
 }
 
 // listPulls finds open pull requests by their head.
@@ -76,8 +76,8 @@ func (s *Server) createPull(r *http.Request, repo *Repo) answer {
 }
 
 func (s *Server) addLabels(r *http.Request, repo *Repo, number string) answer {
-	var names []string // as go-github sends them
-	if err := s.decode(r, &names); err != nil {
+	var in struct{ Labels []string }
+	if err := s.decode(r, &in); err != nil {
 		return unprocessable("%v", err)
 	}
 	n, err := strconv.Atoi(number)
@@ -86,7 +86,7 @@ func (s *Server) addLabels(r *http.Request, repo *Repo, number string) answer {
 	}
 	p := repo.pulls[n-1]
 	all := []any{}
-	for _, name := range names {
+	for _, name := range in.Labels {
 		if !slices.Contains(p.Labels, name) {
 			p.Labels = append(p.Labels, name)
 		}
