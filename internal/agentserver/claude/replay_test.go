@@ -3,6 +3,7 @@
 package claude
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -182,5 +183,25 @@ func TestALostConversationBeginsAnew(t *testing.T) {
 	}
 	if !strings.Contains(p.story(), "warn: the agent's conversation is gone") {
 		t.Errorf("told:\n%s", p.story())
+	}
+}
+
+// What the model says again after its stream was cut stands apart from the first part.
+func TestWordsAfterACutStandApart(t *testing.T) {
+	t.Parallel()
+	p := replayPlace(t, "cut.jsonl")
+	p.begin(wire.Start{Prompt: "go"})
+	p.turn(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var words strings.Builder
+	for _, f := range p.frames {
+		var e struct{ Update update }
+		if f.Method == wire.EventUpdate && json.Unmarshal(f.Data, &e) == nil {
+			words.WriteString(textOf(json.RawMessage("[" + string(e.Update.Content) + "]")))
+		}
+	}
+	if words.String() != "Hello wo\n\nHello world." {
+		t.Errorf("told %q", words.String())
 	}
 }

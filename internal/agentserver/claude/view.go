@@ -179,7 +179,6 @@ func (v *view) system(ctx context.Context, m *message) {
 
 func (v *view) notice(ctx context.Context, level, words string) {
 	if words = oneLine(words); words != "" {
-		v.spoken, v.parted = false, false
 		head, _ := cut(words, 1<<10)
 		v.d.log(ctx, v.d.host.Notice(ctx, level, head))
 	}
