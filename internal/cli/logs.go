@@ -176,7 +176,7 @@ func (o *logsOptions) printer(out io.Writer) (show func(line []byte, ev task.Eve
 	}
 	st := o.app.streams
 	screen := render.NewText(out, st.Err, render.Options{
-		OutTTY: st.OutTTY, ErrTTY: st.ErrTTY, Color: st.Color, Dumb: st.Dumb,
+		OutTTY: st.OutTTY, ErrTTY: st.ErrTTY, Color: st.Color, Dumb: st.Dumb, Every: len(o.kinds) > 0,
 	})
 	if o.raw {
 		screen = render.NewText(out, st.Err, render.Options{Quiet: true, Raw: true})

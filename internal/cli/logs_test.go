@@ -104,6 +104,30 @@ func TestLogsPrintsStoredLinesUntouched(t *testing.T) {
 	}
 }
 
+// What was asked for by its kind is shown, although it is no news, and ends its line.
+func TestLogsOfAKind(t *testing.T) {
+	event := func(kind task.Kind, params string) task.Event {
+		return task.Event{At: time.Now(), Kind: kind, Params: []byte(params)}
+	}
+	a, _, rec, out := recorded(t,
+		event(task.KindAgent, `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"so"}}}`),
+		event(task.KindUsage, `{"model":"m","request":{"requests":1,"input_tokens":2}}`),
+		event(task.KindTurn, `{"turn":3,"ok":true,"text":"so","attempts":1}`))
+	errOut := &bytes.Buffer{}
+	a.streams.Err = errOut
+	for kind, want := range map[string]string{"agent": "so\n|", "usage": "|usage: m: 1 request, 2 tokens in, 0 out, $0.0000\n", "turn": "|turn: 3 is done\n", "": "so\n|"} {
+		o := &logsOptions{}
+		if kind != "" {
+			o.kinds = []string{kind}
+		}
+		out.Reset()
+		errOut.Reset()
+		if err := runLogsIn(t.Context(), a, rec, o); err != nil || out.String()+"|"+errOut.String() != want {
+			t.Errorf("%s: %q, %q (%v), want %q", kind, out, errOut, err, want)
+		}
+	}
+}
+
 // runLogsIn runs logs on a run that nobody carries out.
 func runLogsIn(ctx context.Context, a *app, rec journal.Record, o *logsOptions) error {
 	o.app, o.tail = a, -1

@@ -49,14 +49,14 @@ func (t *Text) words() task.Stream {
 }
 
 // endWords ends the agent's words with its turn, so that what follows begins a line, and
-// writes the reply if that is what the output is for. The agent server's notices end them
-// too: what was said before a request broke is said again.
+// writes the reply if that is what the output is for. The end of a turn of the agent's
+// own ends them too: a reply that does not fit is asked for again.
 func (t *Text) endWords(ev task.Event) {
 	switch {
 	case ev.Kind == task.KindTurn:
 		t.End()
 		t.value(ev)
-	case ev.Kind == task.KindNotice && ev.EventID != 0:
+	case ev.Kind == "turn_complete":
 		t.End()
 	}
 }
@@ -93,6 +93,8 @@ func (t *Text) turn(ev task.Event) {
 		t.line("warning: ", fmt.Sprintf("the reply fits only at attempt %d, and says nothing", turn.Attempts))
 	case turn.OK && turn.Attempts > 1:
 		t.line("note: ", fmt.Sprintf("the reply fits at attempt %d", turn.Attempts))
+	case turn.OK && t.o.Every:
+		t.line("turn: ", fmt.Sprintf("%d is done", turn.Number))
 	}
 }
 
@@ -149,4 +151,13 @@ func denied(params json.RawMessage) string {
 		text = fmt.Sprintf("%s (%s)", text, d.Rule)
 	}
 	return text
+}
+
+// used is what one request to a model used.
+func used(params json.RawMessage) string {
+	var u task.Usage
+	if json.Unmarshal(params, &u) != nil {
+		return string(params)
+	}
+	return u.Model + ": " + Tokens(u.Request)
 }

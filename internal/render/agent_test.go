@@ -38,16 +38,15 @@ func TestAQuestionIsShownWithItsAnswers(t *testing.T) {
 	}
 }
 
-// What an agent says again after a break of its connection begins a line, and so does
-// what comes after its words where no turn is shown.
+// Replies of one prompt, and what comes after the agent's words where no turn is shown,
+// begin a line.
 func TestWordsEndWithTheirLine(t *testing.T) {
 	s := &story{}
 	chunk := `{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"so it"}}}`
 	s.add(task.KindAgent, chunk)
-	s.add(task.KindNotice, task.Notice{Level: "warn", Message: "from the host"})
-	s.add(task.KindAgent, chunk)
 	s.add(task.KindNotice, task.Notice{Level: "warn", Message: "retry 1 of 5"})
-	s.events[3].EventID = 7
+	s.add(task.KindAgent, chunk)
+	s.add("turn_complete", `{}`)
 	s.add(task.KindAgent, chunk)
 	var out strings.Builder
 	text := render.NewText(&out, io.Discard, render.Options{})

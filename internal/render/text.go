@@ -22,6 +22,7 @@ type Options struct {
 	Gone          <-chan struct{}
 	ValueOnly     bool // the output is the validated reply; the agent's words go to the other stream
 	ReasonFollows bool // whoever shows the run's end says why: a failed step does not
+	Every         bool // also what is no news, such as a turn that went well: somebody asked for it
 }
 
 // Text is the sink for people and pipes.
@@ -112,6 +113,9 @@ func (t *Text) about(ev task.Event) {
 		t.line("denied: ", denied(ev.Params))
 	case task.KindUsage:
 		// Told in the summary of those who count; not news in itself.
+		if t.o.Every {
+			t.line("usage: ", used(ev.Params))
+		}
 	case task.KindPermission:
 		t.line("permission: ", permission(ev.Params))
 	case task.KindTurn:
