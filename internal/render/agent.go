@@ -52,11 +52,11 @@ func (t *Text) words() task.Stream {
 // writes the reply if that is what the output is for. The end of a turn of the agent's
 // own ends them too: a reply that does not fit is asked for again.
 func (t *Text) endWords(ev task.Event) {
-	switch {
-	case ev.Kind == task.KindTurn:
+	switch ev.Kind {
+	case task.KindTurn:
 		t.End()
 		t.value(ev)
-	case ev.Kind == "turn_complete":
+	case "turn_complete":
 		t.End()
 	}
 }
