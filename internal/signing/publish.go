@@ -116,7 +116,16 @@ func (c *Client) publish(ctx context.Context, op string, p *place, r Request) (R
 		return Result{}, err
 	}
 	made, err := j.publish(ctx, p, r, text, all)
-	return Result{SHA: made.SHA, URL: made.URL, Verified: err == nil, Commits: []Commit{made}, Warnings: j.warnings}, err
+	return j.result([]Commit{made}, err), err
+}
+
+// result is what was made, if a branch has it.
+func (j *job) result(made []Commit, err error) Result {
+	if err != nil {
+		return Result{Warnings: j.warnings}
+	}
+	last := made[len(made)-1]
+	return Result{SHA: last.SHA, URL: last.URL, Verified: true, Commits: made, Warnings: j.warnings}
 }
 
 // staged are the changes of a request, if they may be published.

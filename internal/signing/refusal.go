@@ -21,6 +21,7 @@ var (
 	ErrMergeInRange  = errors.New("there are merge commits to rewrite")
 	ErrMergeConflict = errors.New("the branches conflict")
 	ErrNoBranch      = errors.New("the branch is not on GitHub")
+	ErrSecret        = errors.New("GitHub found a secret in a file")
 	ErrTooLarge      = errors.New("a file is too large")
 )
 

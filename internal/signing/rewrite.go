@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -15,8 +16,8 @@ type Rewrite struct {
 	// Bare holds the commits from Onto to Head.
 	Bare string
 	Head string // the last of them, as it is here
-	// Onto is the commit on GitHub that they come after.
-	Onto string
+	// Onto is the commit on GitHub that they come after; "" is where Head left BaseTip.
+	Onto, BaseTip string
 	// Expected is the commit that the branch must be at: the lease.
 	Expected string
 	// Self is the agent's own address: other authors are named in the messages, since
@@ -38,7 +39,7 @@ func (c *Client) Rewrite(ctx context.Context, r Rewrite) (Result, error) {
 	if err := checkTarget(op, r.Repo, r.Branch); err != nil {
 		return Result{}, err
 	}
-	if err := checkOIDs(op, r.Head, r.Onto, r.Expected); err != nil {
+	if err := checkOIDs(op, r.Head, cmp.Or(r.Onto, r.BaseTip), r.Expected); err != nil {
 		return Result{}, err
 	}
 	p, err := c.open(ctx, op, r.Repo, r.Branch, r.Base)
@@ -53,17 +54,30 @@ func (c *Client) Rewrite(ctx context.Context, r Rewrite) (Result, error) {
 		return Result{}, moved(op, r.Branch, p.tipOID(), r.Expected)
 	}
 	j := &job{c: c, op: op, repo: p.repo, bare: r.Bare, warnings: p.warnings}
+	if r.Onto, err = j.onto(ctx, r); err != nil {
+		return Result{}, err
+	}
 	chain, err := j.chain(ctx, r)
 	if err != nil {
 		return Result{}, err
 	}
 	made, err := j.replay(ctx, r, chain)
-	if err != nil {
-		return Result{Warnings: j.warnings}, err
+	if err == nil {
+		err = j.move(ctx, p, r.Branch, made[len(made)-1].SHA, r.Expected, true)
 	}
-	last := made[len(made)-1]
-	err = j.move(ctx, p, r.Branch, last.SHA, r.Expected, true)
-	return Result{SHA: last.SHA, URL: last.URL, Verified: err == nil, Commits: made, Warnings: j.warnings}, err
+	return j.result(made, err), err
+}
+
+// onto is the commit that the rewritten ones come after.
+func (j *job) onto(ctx context.Context, r Rewrite) (string, error) {
+	if r.Onto != "" {
+		return r.Onto, nil
+	}
+	onto, err := j.c.git.text(ctx, j.bare, "merge-base", r.BaseTip, r.Head)
+	if err != nil {
+		return "", errs.New(j.op, errs.Conflict, "name a commit with onto", "where the branch left %s is not known: %w", r.Base, err)
+	}
+	return onto, nil
 }
 
 // chain reads the commits after Onto.

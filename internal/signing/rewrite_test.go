@@ -47,7 +47,7 @@ func TestARewriteIsTheChainThatItWas(t *testing.T) {
 func TestTheAgentIsNoCoAuthor(t *testing.T) {
 	t.Parallel()
 	w, r := rebased(t)
-	r.Self = "ADA@example.com"
+	r.Self, r.Onto, r.BaseTip = "ADA@example.com", "", w.base // where it left main
 	if _, err := w.client.Rewrite(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +75,9 @@ func TestWhatIsNotRewritten(t *testing.T) {
 		"a merge in the range": {func(w *world, r *Rewrite) {
 			r.Head = w.commit(w.tree(start()), "merge", r.Head, w.commit(w.tree(files{"z": {"100644", "z"}}), "z", w.base))
 		}, ErrMergeInRange, errs.Conflict},
+		"no place to begin": {func(w *world, r *Rewrite) {
+			r.Onto, r.BaseTip = "", w.commit(w.tree(start()), "of nothing")
+		}, nil, errs.Conflict},
 		"another history": {func(w *world, r *Rewrite) {
 			r.Onto = w.commit(w.tree(files{"z": {"100644", "z"}}), "z", w.base)
 		}, nil, errs.Conflict},

@@ -22,15 +22,17 @@ import (
 // in one push: GitHub counts requests that create something (80 a minute), and a
 // request with more than 40 MiB fails.
 const (
-	manyBlobs   = 40
-	bigUpload   = 8 << 20
-	maxBlob     = 29 << 20 // base64 makes 39 MiB of it
-	maxFile     = 100 << 20
-	parallel    = 6
-	inFlight    = 48 << 20 // bytes of blobs in memory
-	sweepBound  = 30 * time.Second
-	uploadRef   = "refs/insights/upload/"
-	largeAdvice = "leave it out, or keep it in Git LFS"
+	manyBlobs  = 40
+	bigUpload  = 8 << 20
+	maxBlob    = 29 << 20 // base64 makes 39 MiB of it
+	maxFile    = 100 << 20
+	parallel   = 6
+	inFlight   = 48 << 20 // bytes of blobs in memory
+	sweepBound = 30 * time.Second
+	uploadRef  = "refs/insights/upload/"
+	// secretsFound is what push protection says.
+	secretsFound = "Push cannot contain secrets"
+	largeAdvice  = "leave it out, or keep it in Git LFS"
 )
 
 // job is one publication on its way.
@@ -59,8 +61,15 @@ func (j *job) upload(ctx context.Context, blobs []blob) error {
 	}
 	if len(blobs) > manyBlobs || total > bigUpload {
 		err := j.push(ctx, blobs)
-		if err == nil || ctx.Err() != nil {
-			return err
+		var refused *gitError
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return explain(ctx, j.op, "push the files", nil, err)
+		case errors.As(err, &refused) && strings.Contains(refused.says, secretsFound):
+			// Sent another way it may slip through.
+			return errs.New(j.op, errs.Conflict, "remove it from the files, then stage and try again", "nothing was published: %w", ErrSecret)
 		}
 		if largest > maxBlob {
 			i := slices.IndexFunc(blobs, func(b blob) bool { return b.size == largest })
