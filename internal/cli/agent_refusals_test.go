@@ -49,7 +49,8 @@ func TestRunRefusesAnAgentThatCannotWork(t *testing.T) {
 			[]string{"--provider", "docker", "fix"},
 			"claude",
 		},
-		"bad prices": {[]string{key, "INSIGHTS_LLM_PRICES=x"}, []string{"fix"}, `INSIGHTS_LLM_PRICES: cannot read "x"`},
+		"no ACP agent": {[]string{key, "PATH=" + dir}, []string{"--provider", "local", "--agent", "acp:nowhere --x", "fix"}, `no program "nowhere" for agent acp:nowhere --x`},
+		"bad prices":   {[]string{key, "INSIGHTS_LLM_PRICES=x"}, []string{"fix"}, `INSIGHTS_LLM_PRICES: cannot read "x"`},
 		"a skill without front matter": {
 			[]string{key, "INSIGHTSCLI_SKILLS=" + filepath.Dir(filepath.Dir(writeSkill(t, "# no front matter\n")))},
 			[]string{"--agent", "acp:x", "fix"},

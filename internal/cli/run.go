@@ -153,6 +153,9 @@ func runRun(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
+	for _, w := range plan.warnings {
+		o.say("warning: %s\n", w)
+	}
 	for _, n := range plan.notices {
 		o.say("note: %s\n", n)
 	}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/Insights/insightscli/internal/agentcli"
 	"github.com/Insights/insightscli/internal/config"
@@ -187,7 +189,7 @@ func (o *runOptions) freezeProgram(_ context.Context, p *plan) error {
 	explicit := map[string]string{task.AgentClaude: p.config.Agents.ClaudePath, task.AgentCodex: p.config.Agents.CodexPath}
 	path, ours := explicit[name]
 	if !ours {
-		return nil
+		return o.checkACP(p)
 	}
 	found, err := o.app.findAgent(name, agentcli.Options{
 		Path: p.config.Machine.Path, Explicit: path, Platform: "linux/" + runtime.GOARCH,
@@ -203,6 +205,27 @@ func (o *runOptions) freezeProgram(_ context.Context, p *plan) error {
 func isTemplate(spec task.Spec) bool {
 	t, err := image.Parse(spec.Template)
 	return err == nil && spec.Image == t.Tag()
+}
+
+// checkACP refuses an agent of the protocol whose program this machine does not have,
+// where the sandbox has nothing else.
+func (o *runOptions) checkACP(p *plan) error {
+	command, acp := strings.CutPrefix(p.spec.Agent.Name, task.AgentACP)
+	words := strings.Fields(command)
+	if !acp || len(words) == 0 || p.spec.Image != "" || strings.ContainsAny(words[0], `'"\`) {
+		return nil // an image may have it, and quotes are the agent server's to read
+	}
+	dirs := filepath.SplitList(p.config.Machine.Path)
+	if strings.ContainsRune(words[0], '/') {
+		dirs = []string{""}
+	}
+	for _, dir := range dirs {
+		if info, err := os.Stat(filepath.Join(dir, words[0])); err == nil && !info.IsDir() {
+			return nil
+		}
+	}
+	return errs.New("cli.run", errs.Config, "install it in a directory of your PATH, or use --provider=docker with an image that has it",
+		"this machine has no program %q for agent %s", words[0], p.spec.Agent.Name)
 }
 
 // freezeSkills builds the bundle of skills, where any are configured.
@@ -224,7 +247,7 @@ func (o *runOptions) freezeSkills(ctx context.Context, p *plan) error {
 		return err
 	}
 	p.spec.Skills = b.Hash
-	p.notices = append(p.notices, b.Warnings...)
+	p.warnings = append(p.warnings, b.Warnings...)
 	return nil
 }
 

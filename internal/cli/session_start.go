@@ -72,6 +72,9 @@ func (o *runOptions) freezeSession(ctx context.Context) (plan, error) {
 	if !p.spec.Agent.Drives() {
 		return plan{}, usageError("a session needs an agent that replies, which %s is not", p.spec.Agent.Name)
 	}
+	for _, w := range p.warnings {
+		o.say("warning: %s\n", w)
+	}
 	for _, n := range p.notices {
 		o.say("note: %s\n", n)
 	}

@@ -28,6 +28,8 @@ type plan struct {
 	spec    task.Spec
 	secrets map[string]secret.String
 	notices []string // for people: choices that were made for them
+	// warnings are for people too: what is not as they asked for it.
+	warnings []string
 }
 
 // freeze makes the Spec. Nothing has happened when it returns, and nothing is left

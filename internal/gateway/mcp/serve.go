@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -59,7 +60,7 @@ func (h *Hub) serveNamed(w http.ResponseWriter, r *http.Request, name string) {
 	rt := h.routes[name]
 	h.mu.Unlock()
 	if rt == nil {
-		http.Error(w, "no such MCP server in this run", http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("this run has no MCP server %q", cut(name, maxStep)), http.StatusNotFound)
 		return
 	}
 	r.Header.Del("Authorization") // no tool has any business with it
