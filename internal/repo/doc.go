@@ -16,12 +16,16 @@
 //   - Git never runs on the host in a tree, index or git directory that a sandbox
 //     can write. What comes out of a sandbox is a pack, read with a size bound into
 //     a bare repository of ours.
+//   - What opens a private repository ([Access]) is given to git in the environment of
+//     one process, for the one address that it is for, and goes to no other server. It
+//     is in no argument, URL, file, mirror or sandbox.
 //   - No git process prompts, waits for ever, or inherits the caller's environment:
 //     see [Options.Environ]. Every value of the user's stands behind `--` or in a
 //     form that cannot be an option.
 //   - A checkout in the cache is immutable once it has its final name. It is built
 //     beside it under a file lock and renamed. Runs that use one leave a marker in
-//     it, which any process can see; a marked checkout is never evicted.
+//     it, which any process can see; a marked checkout is never evicted. Nor is a mirror
+//     that the bare repository of a run borrows from.
 //
 // A Cache may be used by many goroutines, and one state directory by many
 // processes.

@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,12 +15,6 @@ import (
 )
 
 const (
-	// recent is how many commits of a branch a run sees unless it asks for all: what a
-	// git log is read for, and a fraction of what a long history weighs.
-	recent = 50
-	// smallBlob is up to which size old versions of files come with the whole history.
-	smallBlob = "blob:limit=128k"
-
 	brokenName = "insights-broken" // in a mirror: make it again
 	usedName   = "insights-used"   // in a mirror: its time is when it was last used
 	historyKey = "insights.history"
@@ -89,6 +81,7 @@ type mirrorWork struct {
 	repo  task.Repo
 	heads heads
 	dir   string
+	all   bool // it has the history of all branches
 	grew  bool // something was fetched
 }
 
@@ -154,16 +147,16 @@ func (w *mirrorWork) create(ctx context.Context, dir string) error {
 	if err := w.git.run(ctx, init); err != nil {
 		return fmt.Errorf("make mirror: %w", err)
 	}
-	if err := w.git.run(ctx, call{gitDir: dir, args: []string{"config", "remote.origin.url", w.heads.from.url}}); err != nil {
+	if err := w.set(ctx, dir, "remote.origin.url", w.heads.from.url); err != nil {
 		return fmt.Errorf("make mirror: %w", err)
 	}
-	all := w.repo.FullHistory || isFile(w.heads.from.url)
-	err := w.fetch(ctx, dir, all)
+	w.all = w.repo.FullHistory || isFile(w.heads.from.url)
+	err := w.fetch(ctx, dir)
 	if err != nil && strings.Contains(stderrOf(err), "dumb http") {
-		all, err = true, w.fetchPlain(ctx, dir)
+		w.all, err = true, w.fetchPlain(ctx, dir)
 	}
-	if err == nil && all {
-		err = w.git.run(ctx, call{gitDir: dir, args: []string{"config", historyKey, allHistory}})
+	if err == nil && w.all {
+		err = w.set(ctx, dir, historyKey, allHistory)
 	}
 	return err
 }
@@ -181,107 +174,60 @@ func (w *mirrorWork) update(ctx context.Context) (mirrored, error) {
 		return mirrored{}, err
 	}
 	removeLeftLocks(w.dir)
-	has := w.hasAll(ctx)
-	if !has && !w.repo.FullHistory && w.current(ctx) {
-		return w.begin(ctx)
-	}
-	if err := w.fetch(ctx, w.dir, has || w.repo.FullHistory); err != nil {
+	if err := w.describe(ctx); err != nil {
 		return mirrored{}, err
 	}
-	if !has && w.repo.FullHistory {
-		if err := w.git.run(ctx, call{gitDir: w.dir, args: []string{"config", historyKey, allHistory}}); err != nil {
+	if !w.all && !w.repo.FullHistory && w.current(ctx) {
+		return w.begin(ctx)
+	}
+	more := !w.all && w.repo.FullHistory
+	w.all = w.all || more
+	if err := w.fetch(ctx, w.dir); err != nil {
+		return mirrored{}, err
+	}
+	if more {
+		if err := w.set(ctx, w.dir, historyKey, allHistory); err != nil {
 			return mirrored{}, err
 		}
 	}
 	return w.begin(ctx)
 }
 
-// hasAll reports whether a mirror has the history of all branches. One that says
-// nothing about it is of a time when all had.
-func (w *mirrorWork) hasAll(ctx context.Context) bool {
-	value, err := w.git.text(ctx, call{gitDir: w.dir, args: []string{"config", "--get", historyKey}})
-	if err == nil && value == allHistory {
-		return true
-	}
-	_, err = w.git.text(ctx, call{gitDir: w.dir, args: []string{"config", "--get", "remote.origin.url"}})
-	return exitCode(err) == 1
-}
-
-// current reports whether the branches that the run wants are where the server has
-// them.
-func (w *mirrorWork) current(ctx context.Context) bool {
-	for branch, commit := range w.wanted() {
-		got, err := w.git.text(ctx, call{gitDir: w.dir, args: []string{"rev-parse", "-q", "--verify", "refs/heads/" + branch}})
-		if err != nil || got != commit {
-			return false
-		}
-	}
-	return true
-}
-
-// wanted are the branches that a run sees of a mirror that has not all.
-func (w *mirrorWork) wanted() map[string]string {
-	out := map[string]string{}
-	if w.heads.def != "" && w.heads.tip != "" {
-		out[w.heads.def] = w.heads.tip
-	}
-	if w.heads.found() {
-		out[w.heads.branch] = w.heads.commit
-	}
-	return out
-}
-
-// fetch brings all branches and tags with their history, or the newest commits of the
-// branches that are wanted.
-func (w *mirrorWork) fetch(ctx context.Context, dir string, all bool) error {
-	args := []string{"fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--force"}
-	if !all {
-		args = append(args, "--depth="+strconv.Itoa(recent), "--", "origin")
-		for branch := range w.wanted() {
-			args = append(args, "+refs/heads/"+branch+":refs/heads/"+branch)
-		}
-		return w.run(ctx, dir, "", args)
-	}
-	args = append(args, "--prune")
-	if _, err := os.Stat(filepath.Join(dir, "shallow")); err == nil {
-		args = append(args, "--unshallow")
-	}
-	from := w.heads.from.url
-	if !isFile(from) {
-		args, from = append(args, "--filter="+smallBlob), "origin"
-	}
-	return w.run(ctx, dir, "", append(args, "--", from, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"))
-}
-
-// fetchPlain fetches from a server that can leave nothing out.
-func (w *mirrorWork) fetchPlain(ctx context.Context, dir string) error {
-	return w.run(ctx, dir, "", []string{
-		"fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--force", "--prune", "--", w.heads.from.url,
-		"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*",
-	})
-}
-
-// run is a fetch that is told on its standard input what it wants beside its arguments.
-func (w *mirrorWork) run(ctx context.Context, dir, in string, args []string) error {
-	w.grew = true
-	_, err := w.access.reach(ctx, w.heads.from.url, func(s server) error {
-		fetch := s.call(args...)
-		fetch.gitDir, fetch.bound, fetch.stall = dir, longBound, w.stall
-		fetch.in = strings.NewReader(in)
-		err := w.git.run(ctx, fetch)
-		if damaged(err) {
-			return &ourTrouble{err}
-		}
+// describe reads what kind of mirror it is, and has it fetch from where the repository
+// is now. One that says nothing about itself is of a time when all had all history.
+func (w *mirrorWork) describe(ctx context.Context) error {
+	from, err := w.get(ctx, "remote.origin.url")
+	if err != nil {
 		return err
-	})
-	return err
+	}
+	history, err := w.get(ctx, historyKey)
+	if err != nil {
+		return err
+	}
+	w.all = history == allHistory || from == ""
+	if from == "" {
+		if err := w.set(ctx, w.dir, historyKey, allHistory); err != nil {
+			return err
+		}
+	}
+	if from == w.heads.from.url {
+		return nil
+	}
+	return w.set(ctx, w.dir, "remote.origin.url", w.heads.from.url)
 }
 
-// ourTrouble is what git says about the mirror, not about the server.
-type ourTrouble struct{ error }
+// get is a setting of the mirror, or "".
+func (w *mirrorWork) get(ctx context.Context, key string) (string, error) {
+	value, err := w.git.text(ctx, call{gitDir: w.dir, args: []string{"config", "--get", key}})
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	return value, err
+}
 
-// Unwrap gives the cause to errors.As.
-func (e *ourTrouble) Unwrap() error { return e.error }
+func (w *mirrorWork) set(ctx context.Context, dir, key, value string) error {
+	return w.git.run(ctx, call{gitDir: dir, args: []string{"config", key, value}})
+}
 
 // begin finds where the run begins in an up-to-date mirror.
 func (w *mirrorWork) begin(ctx context.Context) (mirrored, error) {
@@ -293,7 +239,7 @@ func (w *mirrorWork) begin(ctx context.Context) (mirrored, error) {
 	s.mirror = true
 	s.config["remote.origin.url"] = h.from.url
 	s.config["insights.default"] = h.def
-	if !w.hasAll(ctx) {
+	if !w.all {
 		s.branches = w.wanted()
 	}
 	from, st := h.branch, start{branch: h.branch}
@@ -314,45 +260,4 @@ func (w *mirrorWork) begin(ctx context.Context) (mirrored, error) {
 		st.notices = append(st.notices, fmt.Sprintf("the history in the sandbox ends after %d commits; --full-history brings all of it", recent))
 	}
 	return mirrored{src: s, start: st}, w.complete(ctx, s, &st)
-}
-
-// complete fetches the files of the commit that the history came without.
-func (w *mirrorWork) complete(ctx context.Context, s *source, st *start) error {
-	if !s.partial() {
-		return nil
-	}
-	out, err := w.git.text(ctx, call{gitDir: w.dir, args: []string{"rev-list", "--objects", "--missing=print", "--no-walk", st.commit}})
-	if err != nil {
-		return fmt.Errorf("look for missing files: %w", err)
-	}
-	var missing strings.Builder
-	for line := range strings.SplitSeq(out, "\n") {
-		if oid, ok := strings.CutPrefix(line, "?"); ok && isObjectID(oid) {
-			missing.WriteString(oid + "\n")
-		}
-	}
-	if missing.Len() == 0 {
-		return nil
-	}
-	return w.run(ctx, w.dir, missing.String(), []string{
-		"-c", "fetch.negotiationAlgorithm=noop", "fetch", "--progress", "--no-tags", "--no-write-fetch-head",
-		"--filter=blob:none", "--stdin", "origin",
-	})
-}
-
-// removeLeftLocks removes what a killed git left in a mirror, whose lock is held: its
-// own locks would stop the next one.
-func removeLeftLocks(dir string) {
-	for _, name := range []string{"shallow.lock", "packed-refs.lock", "config.lock", "HEAD.lock"} {
-		_ = os.Remove(filepath.Join(dir, name)) // there is none
-	}
-	for _, refs := range []string{"refs/heads", "refs/tags"} {
-		_ = filepath.WalkDir(filepath.Join(dir, refs), func(p string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && strings.HasSuffix(p, ".lock") {
-				_ = os.Remove(p) // git says so if it stays
-			}
-			return nil
-		})
-	}
-	removePartialPacks(dir)
 }

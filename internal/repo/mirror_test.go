@@ -125,7 +125,7 @@ func TestOldVersionsOfBigFilesStayOnTheServer(t *testing.T) {
 	if size := sizeOf(filepath.Join(f.mirrorOf(r), "objects")); size > 500<<10 {
 		t.Fatalf("the mirror has %d bytes", size)
 	}
-	if got := strings.Join(b.p.Notices, "; "); !strings.Contains(got, "files over 128 KB that only older commits have") {
+	if got := strings.Join(b.p.Notices, "; "); !strings.Contains(got, "old versions of files over 128 KB") {
 		t.Fatalf("notices %q", got)
 	}
 	// A sandbox that reaches the server gets them from there.

@@ -120,7 +120,7 @@ func (c *Cache) limits(ctx context.Context, s *source, commit string) []string {
 		out = append(out, "files that Git LFS keeps are pointers in the sandbox")
 	}
 	if s.mirror && s.partial() {
-		out = append(out, "files over 128 KB that only older commits have are not in the sandbox")
+		out = append(out, "old versions of files over 128 KB are not in the sandbox; git asks the server for them")
 	}
 	return out
 }

@@ -146,7 +146,7 @@ func remoteError(address string, err error) error {
 		return errs.New("repo.Resolve", errs.Auth, "connect to the host once with ssh to record its key", "the key of the host of %s is not known", address)
 	case has("could not read username", "could not read password", "authentication failed", "permission denied",
 		"terminal prompts disabled", "returned error: 401", "returned error: 403", "access denied"):
-		return errs.New("repo.Resolve", errs.Auth, "check the name; for a private repository clone it yourself and give its path",
+		return errs.New("repo.Resolve", errs.Auth, "check the name; for a private repository have git keep a credential for it (git help credentials), or clone it yourself and give its path",
 			"repository %s does not exist or needs credentials", address)
 	case has("dubious ownership", "unsafe repository"):
 		return errs.New("repo.Resolve", errs.Auth, "run insightscli as the owner of the repository", "repository %s belongs to another user", address)
