@@ -53,7 +53,7 @@ func TestRunRefusesAnAgentThatCannotWork(t *testing.T) {
 		"bad prices":   {[]string{key, "INSIGHTS_LLM_PRICES=x"}, []string{"fix"}, `INSIGHTS_LLM_PRICES: cannot read "x"`},
 		"a skill without front matter": {
 			[]string{key, "INSIGHTSCLI_SKILLS=" + filepath.Dir(filepath.Dir(writeSkill(t, "# no front matter\n")))},
-			[]string{"--agent", "acp:x", "fix"},
+			[]string{"--agent", "acp:/bin/sh", "fix"},
 			"there are no skills: ",
 		},
 	}
