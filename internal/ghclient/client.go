@@ -30,6 +30,9 @@ import (
 type Options struct {
 	// Token is asked for before every request; nil sends none.
 	Token func(context.Context) (secret.String, error)
+	// Refused is told that GitHub did not take the token, which is asked for once more
+	// then; nil tells nobody, and the answer stands.
+	Refused func()
 	// Base sends the requests; nil is a client with a time limit for each.
 	Base *http.Client
 	// Notify is told of a wait that the user would wonder about; nil is nobody.
@@ -42,7 +45,7 @@ type Options struct {
 }
 
 const (
-	requestTimeout = 90 * time.Second // the largest blob, on a slow line
+	requestTimeout = 2 * time.Minute // the largest blob, on a slow line
 	defaultWait    = 3 * time.Minute
 	tries          = 3
 	firstPause     = 500 * time.Millisecond
@@ -102,8 +105,11 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.GetBody != nil {
+		defer r.Body.Close() //nolint:errcheck // the tries read copies
+	}
 	var waited time.Duration
-	for failures := 0; ; {
+	for failures, refused := 0, false; ; {
 		resp, err := t.try(r)
 		if r.Context().Err() != nil {
 			drop(resp)
@@ -114,6 +120,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			pause, limited = limit(resp, time.Now())
 		}
 		switch {
+		case err == nil && resp.StatusCode == http.StatusUnauthorized && t.o.Refused != nil && !refused && replayable(r):
+			refused = true
+			t.o.Refused()
 		case limited && waited+pause <= t.o.MaxWait && replayable(r):
 			waited += pause
 			t.o.Notify(fmt.Sprintf("GitHub limits how often it may be asked: waiting %s", pause.Round(time.Second)))

@@ -169,6 +169,29 @@ func TestEveryTryAsksForTheToken(t *testing.T) {
 	}
 }
 
+// A token that was revoked is replaced once; that the next one is refused too is the
+// answer.
+func TestARefusedTokenIsReplaced(t *testing.T) {
+	for _, good := range []string{"Bearer t2", "none"} {
+		n := 1
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != good {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		}))
+		var waits pauses
+		c := New(Options{
+			Pause: waits.wait, Refused: func() { n++ },
+			Token: func(context.Context) (secret.String, error) { return secret.New("t" + strconv.Itoa(n)), nil },
+		})
+		resp, err := post(t, c, s.URL)
+		if want := map[string]int{"Bearer t2": 200, "none": 401}[good]; err != nil || resp.StatusCode != want || n != 2 {
+			t.Errorf("%s: %v, %v, token %d", good, resp, err, n)
+		}
+		s.Close()
+	}
+}
+
 func TestNoTokenIsItsOwnError(t *testing.T) {
 	var waits pauses
 	c := New(Options{MaxWait: -1, Pause: waits.wait, Token: func(context.Context) (secret.String, error) {

@@ -195,14 +195,17 @@ func TestALargeFile(t *testing.T) {
 	w.hidden(err.Error())
 }
 
+// refusal is a request that must change nothing.
+type refusal struct {
+	change func(*world, *Request)
+	is     error
+	kind   errs.Kind
+	hint   string
+}
+
 func TestWhatIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		change func(*world, *Request)
-		is     error
-		kind   errs.Kind
-		hint   string
-	}{
+	allRefused(t, map[string]refusal{
 		"the default branch": {func(_ *world, r *Request) { r.Branch = "main" }, ErrDefaultBranch, errs.Conflict, "git switch -c"},
 		"the base branch":    {func(_ *world, r *Request) { r.Base = "work" }, ErrBaseBranch, errs.Conflict, "git switch -c"},
 		"the base branch, with two pull requests": {func(w *world, r *Request) {
@@ -227,7 +230,13 @@ func TestWhatIsRefused(t *testing.T) {
 		"a name for a commit":       {func(_ *world, r *Request) { r.Tree = "HEAD" }, nil, errs.Usage, ""},
 		"no message":                {func(_ *world, r *Request) { r.Message = " " }, nil, errs.Usage, "headline"},
 		"no parent":                 {func(_ *world, r *Request) { r.Parents = nil }, nil, errs.Usage, ""},
-		"a revoked token":           {func(w *world, _ *Request) { w.gh.Revoke() }, nil, errs.Auth, "key"},
+	})
+}
+
+func TestWhatGitHubRefuses(t *testing.T) {
+	t.Parallel()
+	allRefused(t, map[string]refusal{
+		"a revoked token": {func(w *world, _ *Request) { w.gh.Revoke() }, nil, errs.Auth, "key"},
 		"a token that cannot write": {func(w *world, _ *Request) {
 			w.token = w.gh.Token("acme", map[string]string{"contents": "read"}, "app")
 		}, nil, errs.Auth, "write access to contents"},
@@ -251,19 +260,18 @@ func TestWhatIsRefused(t *testing.T) {
 			w.gh.Break(fakegithub.OpCommit, fakegithub.Fault{Status: 502, Message: "x"})
 		}, nil, errs.Unavailable, "try again"},
 		"a secret in a file": {func(w *world, r *Request) {
-			hook := "#!/bin/sh\necho 'error: GH013: Repository rule violations found' >&2\necho '- Push cannot contain secrets' >&2\nexit 1\n"
-			if err := os.MkdirAll(filepath.Join(w.repo.Dir, "hooks"), 0o755); err != nil {
-				w.t.Error(err)
-			}
-			if err := os.WriteFile(filepath.Join(w.repo.Dir, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
-				w.t.Error(err)
-			}
+			w.protect("GH013: Repository rule violations found", "Push cannot contain secrets")
 			r.Tree = w.tree(files{"big": {"100644", strings.Repeat("x", bigUpload+1)}})
 		}, ErrSecret, errs.Conflict, "remove it"},
 		"another tree than ours": {func(w *world, _ *Request) {
 			w.gh.Break(fakegithub.OpTree, fakegithub.Fault{Alter: func(m map[string]any) { m["sha"] = strings.Repeat("a", 40) }})
 		}, nil, errs.Internal, ""},
-	} {
+	})
+}
+
+func allRefused(t *testing.T, all map[string]refusal) {
+	t.Helper()
+	for name, tt := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, fakegithub.Options{}, start())
@@ -283,6 +291,19 @@ func TestWhatIsRefused(t *testing.T) {
 			w.hidden(err.Error(), errs.HintOf(err))
 			w.clean()
 		})
+	}
+}
+
+// protect refuses every push with some words.
+func (w *world) protect(words ...string) {
+	w.t.Helper()
+	hook := filepath.Join(w.repo.Dir, "hooks", "pre-receive")
+	err := os.MkdirAll(filepath.Dir(hook), 0o755)
+	if err == nil {
+		err = os.WriteFile(hook, []byte("#!/bin/sh\necho 'error: "+strings.Join(words, "\n- ")+"' >&2\nexit 1\n"), 0o755)
+	}
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }
 

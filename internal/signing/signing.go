@@ -27,6 +27,9 @@ type Options struct {
 	// Token is asked for before every request: an installation token with write access
 	// to contents, and to pull requests for PullRequest.
 	Token func(context.Context) (secret.String, error)
+	// Refused is told that GitHub does not take a token any more, before Token is asked
+	// once more; nil is nobody.
+	Refused func()
 
 	Git     string   // the git program; "" is the one on PATH
 	Environ []string // what git may find its way by: PATH, proxies, certificates
@@ -62,7 +65,7 @@ func New(o Options) (*Client, error) {
 	if server, ok := strings.CutSuffix(api, "/api/v3"); ok {
 		c.graphql, c.web = server+"/api/graphql", server
 	}
-	c.http = ghclient.New(ghclient.Options{Token: o.Token, Base: o.Client, Notify: o.Notify, Pause: o.Pause})
+	c.http = ghclient.New(ghclient.Options{Token: o.Token, Refused: o.Refused, Base: o.Client, Notify: o.Notify, Pause: o.Pause})
 	c.rest = github.NewClient(c.http)
 	c.rest.BaseURL, c.rest.UserAgent = base, "insightscli"
 	return c, nil

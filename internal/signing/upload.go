@@ -145,8 +145,19 @@ func (j *job) push(ctx context.Context, blobs []blob) error {
 	return j.gitPush(ctx, strings.TrimSpace(commit.String())+":"+j.pushed)
 }
 
-// gitPush pushes one ref.
+// gitPush pushes one ref, with a new token if the first was refused.
 func (j *job) gitPush(ctx context.Context, what string) error {
+	err := j.tryPush(ctx, what)
+	var ended *gitError
+	if j.c.o.Refused == nil || !errors.As(err, &ended) || !strings.Contains(ended.says, "Authentication failed") &&
+		!strings.Contains(ended.says, "could not read Username") {
+		return err
+	}
+	j.c.o.Refused()
+	return j.tryPush(ctx, what)
+}
+
+func (j *job) tryPush(ctx context.Context, what string) error {
 	env := []string{}
 	if j.c.o.Token != nil {
 		token, err := j.c.o.Token(ctx)
