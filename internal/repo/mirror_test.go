@@ -393,6 +393,19 @@ func TestOddRepositories(t *testing.T) {
 	}
 }
 
+// E4: HEAD may name a branch that was never pushed.
+func TestDefaultBranchThatDoesNotExist(t *testing.T) {
+	f, s := newFixture(t), newGitServer(t)
+	r := s.publish(t, f.top, "o/r")
+	gitAt(t, filepath.Join(s.root, "o/r.git"), "symbolic-ref", "HEAD", "refs/heads/main")
+	f.on(s, Access{})
+	if err := f.refused(r); errs.KindOf(err) != errs.Usage || !strings.HasSuffix(errs.HintOf(err), "--branch trunk") {
+		t.Fatalf("%v; hint %q", err, errs.HintOf(err))
+	}
+	r.Branch = "trunk"
+	f.roundTrip(r)
+}
+
 func TestEmptyRepositoryOnAServer(t *testing.T) {
 	f, s := newFixture(t), newGitServer(t)
 	gitAt(t, "", "init", "-q", "--bare", filepath.Join(s.root, "o/r.git"))

@@ -81,13 +81,36 @@ func (c *Cache) ask(ctx context.Context, address, branch string) (heads, error) 
 	h.from = from
 	switch {
 	case h.format == "":
-		return h, errs.New("repo.Resolve", errs.Conflict, "push a first commit to it", "repository %s has no commit yet", from.url)
+		return h, c.noHead(ctx, from.url)
 	case h.def == "" && !h.found():
 		return h, errs.New("repo.Resolve", errs.Usage, "name one with --branch", "repository %s has no default branch", from.url)
 	case h.def != "" && !validBranch(h.def):
 		return h, errs.New("repo.Resolve", errs.Unavailable, "name a branch with --branch", "the default branch of %s has no usable name", from.url)
 	}
 	return h, nil
+}
+
+// noHead tells a repository without a commit from one whose HEAD names a branch that
+// nobody has pushed.
+func (c *Cache) noHead(ctx context.Context, address string) error {
+	var out string
+	_, err := c.access.reach(ctx, address, func(s server) error {
+		list := s.call("ls-remote", "--heads", "--", s.url)
+		list.bound = askBound
+		var err error
+		out, err = c.git.text(ctx, list)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	line, _, _ := strings.Cut(out, "\n")
+	_, branch, ok := strings.Cut(line, "\trefs/heads/")
+	if !ok || !validBranch(branch) {
+		return errs.New("repo.Resolve", errs.Conflict, "push a first commit to it", "repository %s has no commit yet", address)
+	}
+	return errs.New("repo.Resolve", errs.Usage, "name a branch that exists, such as --branch "+branch,
+		"the default branch of %s does not exist", address)
 }
 
 // readHeads reads the output of `git ls-remote --symref`.
