@@ -134,6 +134,10 @@ func parseURL(scheme, rest string) (task.Repo, error) {
 	if err != nil {
 		return task.Repo{}, err
 	}
+	if isGitHub(host) && port == "" && scheme != "ssh" {
+		// GitHub answers at no other address, and nothing of ours is sent in the clear.
+		scheme, host = "https", "github.com"
+	}
 	address := scheme + "://"
 	if user != "" {
 		address += user + "@"

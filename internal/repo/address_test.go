@@ -47,6 +47,17 @@ func TestParseRemoteAddresses(t *testing.T) {
 	}
 }
 
+// GitHub answers over https only; what opens a repository there is sent to no other.
+func TestParseKnowsWhereGitHubIs(t *testing.T) {
+	for _, address := range []string{
+		"http://github.com/o/r.git", "git://github.com/o/r.git", "https://www.github.com/o/r.git", "HTTP://GitHub.com/o/r.git",
+	} {
+		if r, err := Parse(address); err != nil || r.URL != "https://github.com/o/r.git" {
+			t.Errorf("%s: %+v, %v", address, r, err)
+		}
+	}
+}
+
 func TestParsePathsAsTyped(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"/", "/srv/x", ".", "..", "./x", "../x", "../-x", "~", "~/x", "./a:b", `C:\x`, "/a/../b"} {

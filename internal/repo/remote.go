@@ -135,6 +135,14 @@ func readHeads(out, branch string) heads {
 	return h
 }
 
+// openHint is how a repository that wants a key may be opened.
+func openHint(address string) string {
+	if org, name, ok := fromOrigin(address); ok && !confidential(address) {
+		return fmt.Sprintf("check the name and the SSH key, or give it as %s/%s, which a GitHub App or a token opens", org, name)
+	}
+	return "check the name; for a private repository have git keep a credential for it (git help credentials), or clone it yourself and give its path"
+}
+
 // remoteError says what kind of trouble a server is in, from what git said. Trouble of
 // our own repository stays as it is.
 func remoteError(address string, err error) error {
@@ -169,8 +177,7 @@ func remoteError(address string, err error) error {
 		return errs.New("repo.Resolve", errs.Auth, "connect to the host once with ssh to record its key", "the key of the host of %s is not known", address)
 	case has("could not read username", "could not read password", "authentication failed", "permission denied",
 		"terminal prompts disabled", "returned error: 401", "returned error: 403", "access denied"):
-		return errs.New("repo.Resolve", errs.Auth, "check the name; for a private repository have git keep a credential for it (git help credentials), or clone it yourself and give its path",
-			"repository %s does not exist or needs credentials", address)
+		return errs.New("repo.Resolve", errs.Auth, openHint(address), "repository %s does not exist or needs credentials", address)
 	case has("dubious ownership", "unsafe repository"):
 		return errs.New("repo.Resolve", errs.Auth, "run insightscli as the owner of the repository", "repository %s belongs to another user", address)
 	case has("not found", "does not exist", "does not appear to be a git repository", "no such file", "couldn't find remote ref"):
