@@ -54,7 +54,7 @@ needs a terminal, or with --yes.` + exits("0", "1", "2", "3", "130", "143"),
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.all, "all", false, "remove cached checkouts that no run uses, too")
+	f.BoolVar(&o.all, "all", false, "remove cached checkouts and mirrors that no run uses, too")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	f.BoolVarP(&o.yes, "yes", "y", false, "remove kept sandboxes without a question")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")

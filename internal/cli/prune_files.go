@@ -152,18 +152,24 @@ func (p *pruning) ownsNothing(ctx context.Context, id string) bool {
 	return err == nil && len(recs) == 0
 }
 
-// findCaches looks for cached checkouts; those in use stay when they are removed.
+// findCaches looks for cached checkouts and mirrors; those in use stay when they are
+// removed.
 func (p *pruning) findCaches() {
-	dir := filepath.Join(p.dir, "cache", "checkout")
-	entries, err := os.ReadDir(dir)
-	n := len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "locks" }))
-	if err != nil || n == 0 {
+	dir := filepath.Join(p.dir, "cache")
+	var what []string
+	for _, c := range []struct{ dir, name string }{{"checkout", "checkout"}, {"git", "mirror"}} {
+		entries, _ := os.ReadDir(filepath.Join(dir, c.dir)) // there may be none
+		if n := len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "locks" })); n > 0 {
+			what = append(what, count(n, c.name))
+		}
+	}
+	if len(what) == 0 {
 		return
 	}
 	p.add(leftover{
-		Kind: kindCache, ID: dir, Why: count(n, "checkout") + ", as far as no run uses them",
+		Kind: kindCache, ID: dir, Why: strings.Join(what, " and ") + ", as far as no run uses them",
 		remove: func(ctx context.Context) error {
-			return repo.New(repo.Options{Dir: p.dir, MaxCheckouts: 1}).Sweep(ctx, func(run task.ID) bool {
+			return repo.New(repo.Options{Dir: p.dir, MaxCheckouts: 1, MaxMirrors: 1}).Sweep(ctx, func(run task.ID) bool {
 				rec, err := p.store.Run(ctx, run)
 				if err != nil {
 					return !errors.Is(err, journal.ErrNotFound)
