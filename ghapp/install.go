@@ -247,7 +247,7 @@ func (in *Installations) explain(ctx context.Context, w Want, found *github.Inst
 		return err
 	}
 	if resp != nil {
-		if page := ghclient.SSO(resp.Response); page != "" {
+		if page := ghclient.SSO(resp.Header); page != "" {
 			return errs.New(opMint, errs.Auth, "authorize it at "+page, "%s asks for single sign-on", w.Owner)
 		}
 	}

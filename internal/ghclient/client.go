@@ -252,12 +252,9 @@ func closer(c io.Closer) func() {
 }
 
 // SSO is the page on which a person authorizes a token for an organization with
-// single sign-on, if that is what an answer asks for, or "".
-func SSO(resp *http.Response) string {
-	if resp == nil {
-		return ""
-	}
-	for part := range strings.SplitSeq(resp.Header.Get("X-GitHub-SSO"), ";") {
+// single sign-on, if that is what the header of an answer asks for, or "".
+func SSO(h http.Header) string {
+	for part := range strings.SplitSeq(h.Get("X-GitHub-SSO"), ";") {
 		if page, ok := strings.CutPrefix(strings.TrimSpace(part), "url="); ok {
 			if u, err := url.Parse(page); err == nil && u.Scheme == "https" {
 				return page

@@ -233,7 +233,7 @@ func TestSSO(t *testing.T) {
 		"": "", "required; url=https://github.com/orgs/a/sso?x=1": "https://github.com/orgs/a/sso?x=1",
 		"required": "", "partial-results; organizations=1": "", "required; url=javascript:x": "",
 	} {
-		if got := SSO(&http.Response{Header: http.Header{"X-Github-Sso": {header}}}); got != want {
+		if got := SSO(http.Header{"X-Github-Sso": {header}}); got != want {
 			t.Errorf("%q: %q", header, got)
 		}
 	}

@@ -30,7 +30,7 @@ func (e *statusError) Error() string {
 
 // explain turns what stands in the way of a request into what is wrong. What is
 // "upload a file", for example.
-func explain(ctx context.Context, op, what string, resp *http.Response, err error) error {
+func explain(ctx context.Context, op, what string, h http.Header, err error) error {
 	var known *errs.Error
 	if errors.As(err, &known) {
 		return err // of the source of tokens
@@ -43,7 +43,7 @@ func explain(ctx context.Context, op, what string, resp *http.Response, err erro
 		}
 		return errs.New(op, k, "", "interrupted: %s: %w", what, cause)
 	}
-	if page := ghclient.SSO(resp); page != "" {
+	if page := ghclient.SSO(h); page != "" {
 		return errs.New(op, errs.Auth, "authorize the token at "+page, "%s: the organization asks for single sign-on", what)
 	}
 	err = plain(err)
@@ -97,10 +97,10 @@ func statusOf(err error) int {
 	return 0
 }
 
-// raw is the HTTP answer in one of go-github's, which may be nil.
-func raw(resp *github.Response) *http.Response {
-	if resp == nil {
+// headerOf is the header of an answer, which may be nil.
+func headerOf(resp *github.Response) http.Header {
+	if resp == nil || resp.Response == nil {
 		return nil
 	}
-	return resp.Response
+	return resp.Header
 }

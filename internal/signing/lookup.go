@@ -149,7 +149,7 @@ func (c *Client) query(ctx context.Context, op, query string, variables map[stri
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return explain(ctx, op, "ask GitHub", resp, err)
+		return explain(ctx, op, "ask GitHub", resp.Header, err)
 	}
 	var a struct {
 		Message string
@@ -159,11 +159,11 @@ func (c *Client) query(ctx context.Context, op, query string, variables map[stri
 	err = json.Unmarshal(text, &a)
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return explain(ctx, op, "ask GitHub", resp, &statusError{resp.StatusCode, a.Message})
+		return explain(ctx, op, "ask GitHub", resp.Header, &statusError{resp.StatusCode, a.Message})
 	case err != nil:
 		return errs.New(op, errs.Unavailable, "try again", "GitHub's answer was cut, or is not what was expected")
 	case len(a.Errors) > 0:
-		return explainQuery(op, ghclient.SSO(resp), &queryError{a.Errors[0].Type, a.Errors[0].Message})
+		return explainQuery(op, ghclient.SSO(resp.Header), &queryError{a.Errors[0].Type, a.Errors[0].Message})
 	}
 	return json.Unmarshal(a.Data, into)
 }

@@ -20,7 +20,7 @@ func (j *job) move(ctx context.Context, p *place, branch, to, expected string, f
 		in := &github.Reference{Ref: github.String(ref), Object: &github.GitObject{SHA: github.String(to)}}
 		_, resp, failed := j.c.rest.Git.CreateRef(ctx, j.repo.Owner, j.repo.Name, in)
 		if failed != nil {
-			err = explain(ctx, j.op, "make the branch "+branch, raw(resp), failed)
+			err = explain(ctx, j.op, "make the branch "+branch, headerOf(resp), failed)
 		}
 	} else {
 		var done struct{ UpdateRefs any }

@@ -178,7 +178,7 @@ func (j *job) commit(ctx context.Context, tree, text string, parents []string) (
 	}
 	got, resp, err := j.c.rest.Git.CreateCommit(ctx, j.repo.Owner, j.repo.Name, in, nil)
 	if err != nil {
-		return Commit{}, explain(ctx, j.op, "make the commit", raw(resp), err)
+		return Commit{}, explain(ctx, j.op, "make the commit", headerOf(resp), err)
 	}
 	if got.GetTree().GetSHA() != tree || !validOID.MatchString(got.GetSHA()) {
 		return Commit{}, errs.New(j.op, errs.Internal, "", "GitHub made a commit of another tree (%s)", short(got.GetTree().GetSHA()))

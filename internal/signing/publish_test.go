@@ -245,8 +245,10 @@ func TestWhatGitHubRefuses(t *testing.T) {
 			r.Tree = w.tree(files{".github/workflows/x.yml": {"100644", "x"}})
 		}, nil, errs.Auth, "workflows"},
 		"single sign-on": {func(w *world, _ *Request) {
-			w.gh.Break(fakegithub.OpBlob, fakegithub.Fault{Status: 403, Message: "Resource protected by organization SAML enforcement.",
-				Header: http.Header{"X-Github-Sso": {"required; url=https://github.com/orgs/acme/sso"}}})
+			w.gh.Break(fakegithub.OpBlob, fakegithub.Fault{
+				Status: 403, Message: "Resource protected by organization SAML enforcement.",
+				Header: http.Header{"X-Github-Sso": {"required; url=https://github.com/orgs/acme/sso"}},
+			})
 		}, nil, errs.Auth, "https://github.com/orgs/acme/sso"},
 		"a limit for an hour": {func(w *world, _ *Request) {
 			w.gh.Break(fakegithub.OpBlob, fakegithub.Fault{Status: 403, Message: "secondary rate limit", Header: http.Header{"Retry-After": {"3600"}}})

@@ -79,7 +79,7 @@ func (c *Client) label(ctx context.Context, op string, r PullRequest, number int
 		return err
 	}
 	if resp, err := c.rest.Do(ctx, req, nil); err != nil {
-		return explain(ctx, op, "label the pull request", raw(resp), err)
+		return explain(ctx, op, "label the pull request", headerOf(resp), err)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (c *Client) openPull(ctx context.Context, op string, r PullRequest) (Pull, 
 	case r.Draft && strings.Contains(strings.ToLower(said), "draft"):
 		return Pull{}, errs.New(op, errs.Conflict, "ask for a pull request that is no draft", "GitHub refuses: %w", plain(err))
 	}
-	return Pull{}, explain(ctx, op, "open the pull request", raw(resp), err)
+	return Pull{}, explain(ctx, op, "open the pull request", headerOf(resp), err)
 }
 
 func (c *Client) findPull(ctx context.Context, op string, r PullRequest) (*github.PullRequest, error) {
@@ -118,7 +118,7 @@ func (c *Client) findPull(ctx context.Context, op string, r PullRequest) (*githu
 		State: "open", Head: fmt.Sprintf("%s:%s", r.Repo.Owner, r.Head),
 	})
 	if err != nil {
-		return nil, explain(ctx, op, "look for a pull request", raw(resp), err)
+		return nil, explain(ctx, op, "look for a pull request", headerOf(resp), err)
 	}
 	var found *github.PullRequest
 	for _, p := range all {

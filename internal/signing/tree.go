@@ -61,7 +61,7 @@ func (j *job) post100(ctx context.Context, base string, entries []*github.TreeEn
 	for chunk := range slices.Chunk(entries, treeChunk) {
 		got, resp, err := j.c.rest.Git.CreateTree(ctx, j.repo.Owner, j.repo.Name, base, chunk)
 		if err != nil {
-			return "", explain(ctx, j.op, "make a tree", raw(resp), err)
+			return "", explain(ctx, j.op, "make a tree", headerOf(resp), err)
 		}
 		base = got.GetSHA()
 	}

@@ -111,7 +111,7 @@ func (j *job) postBlob(ctx context.Context, b blob) error {
 		Content: github.String(base64.StdEncoding.EncodeToString(data.Bytes())), Encoding: github.String("base64"),
 	})
 	if err != nil {
-		return explain(ctx, j.op, fmt.Sprintf("upload %q", b.path), raw(resp), err)
+		return explain(ctx, j.op, fmt.Sprintf("upload %q", b.path), headerOf(resp), err)
 	}
 	if got.GetSHA() != b.oid {
 		return errs.New(j.op, errs.Internal, "", "GitHub made %s of %q, which is %s here", short(got.GetSHA()), b.path, short(b.oid))

@@ -173,6 +173,15 @@ func (s *Server) putFolder(repo *Repo, env []string, info *strings.Builder, e tr
 	return err
 }
 
+func malformed(path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
+			return true
+		}
+	}
+	return false
+}
+
 // checkEntries looks at what can be told without the entries before.
 func (s *Server) checkEntries(repo *Repo, env []string, entries []treeEntry) string {
 	kinds := map[string]string{"100644": "blob", "100755": "blob", "120000": "blob", "160000": "commit", "040000": "tree"}
@@ -180,12 +189,9 @@ func (s *Server) checkEntries(repo *Repo, env []string, entries []treeEntry) str
 	var want []treeEntry
 	gone := ""
 	for _, e := range entries {
-		for part := range strings.SplitSeq(e.Path, "/") {
-			if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
-				return "tree.path contains a malformed path component"
-			}
-		}
 		switch {
+		case malformed(e.Path):
+			return "tree.path contains a malformed path component"
 		case e.Content != nil:
 			return "the fake takes no inline content"
 		case kinds[e.Mode] != e.Type:

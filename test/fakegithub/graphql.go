@@ -9,6 +9,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
 //go:embed testdata/schema.graphql
@@ -34,7 +35,7 @@ func (s *Server) parse(r *http.Request) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	doc, errs := gqlparser.LoadQuery(schema, in.Query)
+	doc, errs := gqlparser.LoadQueryWithRules(schema, in.Query, rules.NewDefaultRules())
 	if errs != nil {
 		return document{}, errs
 	}
