@@ -46,8 +46,11 @@ type Want struct {
 	// Repos are names without the owner; one at least. The first decides which
 	// installation is asked.
 	Repos []string
-	// Permissions go by GitHub's names, to read or write.
+	// Permissions go by GitHub's names, to read or write; it is an error if the app
+	// lacks one. Without any here and in IfGranted, the token has all that the app has.
 	Permissions map[string]string
+	// IfGranted are asked for as far as the app has them; [Token] tells which.
+	IfGranted map[string]string
 }
 
 // Token is a credential of an installation, good for about an hour.
@@ -132,7 +135,7 @@ func (in *Installations) Mint(ctx context.Context, w Want) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	permissions, err := w.permissions()
+	permissions, err := w.permissions(namesOf(found.GetPermissions()))
 	if err != nil {
 		return Token{}, err
 	}
@@ -168,18 +171,32 @@ func (w *Want) check() error {
 	return nil
 }
 
-// permissions are w's as go-github has them: a field for each.
-func (w *Want) permissions() (*github.InstallationPermissions, error) {
-	if len(w.Permissions) == 0 {
+// permissions are those to ask for, given what the app has, as go-github has them: a
+// field for each.
+func (w *Want) permissions(have map[string]string) (*github.InstallationPermissions, error) {
+	if len(w.Permissions)+len(w.IfGranted) == 0 {
 		return nil, nil
 	}
-	text, err := json.Marshal(w.Permissions)
+	ask := maps.Clone(w.Permissions)
+	if ask == nil {
+		ask = map[string]string{}
+	}
+	for name, want := range w.IfGranted {
+		if level(have[name]) >= level(want) && level(ask[name]) < level(want) {
+			ask[name] = want
+		}
+	}
+	if len(ask) == 0 { // GitHub would take nothing for everything
+		return nil, errs.New(opMint, errs.Auth, "give the app a permission on its settings page",
+			"the GitHub App has none of the permissions %v", slices.Sorted(maps.Keys(w.IfGranted)))
+	}
+	text, err := json.Marshal(ask)
 	p := &github.InstallationPermissions{}
 	if err == nil {
 		err = json.Unmarshal(text, p)
 	}
-	if known := namesOf(p); err == nil && len(known) != len(w.Permissions) {
-		err = fmt.Errorf("unknown permission among %v", slices.Sorted(maps.Keys(w.Permissions)))
+	if known := namesOf(p); err == nil && len(known) != len(ask) {
+		err = fmt.Errorf("unknown permission among %v", slices.Sorted(maps.Keys(ask)))
 	}
 	return p, err
 }

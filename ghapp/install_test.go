@@ -45,7 +45,7 @@ func installed(t *testing.T, o fakegithub.Options, repos ...string) (*fakegithub
 func TestATokenIsAsNarrowAsItWasAskedFor(t *testing.T) {
 	t.Parallel()
 	gh, in := installed(t, fakegithub.Options{}, "app", "lib")
-	got, err := in.Mint(t.Context(), Want{"acme", []string{"app"}, map[string]string{"contents": "read"}})
+	got, err := in.Mint(t.Context(), Want{Owner: "acme", Repos: []string{"app"}, Permissions: map[string]string{"contents": "read"}})
 	if err != nil || !strings.HasPrefix(got.Value.Reveal(), "ghs_") || len(got.Permissions) != 1 || got.Permissions["contents"] != "read" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -60,6 +60,27 @@ func TestATokenIsAsNarrowAsItWasAskedFor(t *testing.T) {
 	}
 }
 
+// What is nice to have is asked for as far as it is there, and never turns into
+// everything.
+func TestPermissionsIfGranted(t *testing.T) {
+	t.Parallel()
+	_, in := installed(t, fakegithub.Options{}, "app")
+	w := Want{Owner: "acme", Repos: []string{"app"}, IfGranted: map[string]string{"contents": "read", "checks": "read"}}
+	got, err := in.Mint(t.Context(), w)
+	if err != nil || len(got.Permissions) != 1 || got.Permissions["contents"] != "read" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	w.IfGranted = map[string]string{"checks": "read"}
+	if got, err := in.Mint(t.Context(), w); errs.KindOf(err) != errs.Auth || !strings.Contains(err.Error(), "checks") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	w.Permissions = map[string]string{"contents": "write"}
+	w.IfGranted = map[string]string{"contents": "read"}
+	if got, err := in.Mint(t.Context(), w); err != nil || got.Permissions["contents"] != "write" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestWhyThereIsNoToken(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -70,43 +91,43 @@ func TestWhyThereIsNoToken(t *testing.T) {
 		says      string
 		hint      string
 	}{
-		"not installed":         {nil, nil, Want{"acme", []string{"app"}, nil}, errs.Auth, "not installed on acme/app", "/apps/agent/installations/new"},
-		"on other repositories": {[]string{"lib"}, nil, Want{"acme", []string{"app"}, nil}, errs.Auth, "other repositories of acme", "/organizations/acme/settings/installations/100"},
-		"one of two":            {[]string{"app"}, nil, Want{"acme", []string{"app", "lib"}, nil}, errs.Auth, "app, lib of acme", "/settings/installations/"},
-		"no such repository":    {[]string{}, nil, Want{"acme", []string{"none"}, nil}, errs.NotFound, "no repository acme/none", "name"},
+		"not installed":         {nil, nil, Want{"acme", []string{"app"}, nil, nil}, errs.Auth, "not installed on acme/app", "/apps/agent/installations/new"},
+		"on other repositories": {[]string{"lib"}, nil, Want{"acme", []string{"app"}, nil, nil}, errs.Auth, "other repositories of acme", "/organizations/acme/settings/installations/100"},
+		"one of two":            {[]string{"app"}, nil, Want{"acme", []string{"app", "lib"}, nil, nil}, errs.Auth, "app, lib of acme", "/settings/installations/"},
+		"no such repository":    {[]string{}, nil, Want{"acme", []string{"none"}, nil, nil}, errs.NotFound, "no repository acme/none", "name"},
 		"suspended": {
 			[]string{"app"},
 			func(gh *fakegithub.Server) { gh.Suspend("acme") },
-			Want{"acme", []string{"app"}, nil},
+			Want{"acme", []string{"app"}, nil, nil},
 			errs.Auth, "suspended", "/settings/installations/",
 		},
 		"a permission is missing": {
 			[]string{"app"},
 			nil,
-			Want{"acme", []string{"app"}, map[string]string{"workflows": "write"}},
+			Want{"acme", []string{"app"}, map[string]string{"workflows": "write"}, nil},
 			errs.Auth, "no write access to workflows", "accept it at",
 		},
-		"no permission of that name": {[]string{"app"}, nil, Want{"acme", []string{"app"}, map[string]string{"content": "read"}}, errs.Auth, "content", ""},
-		"no repository":              {nil, nil, Want{"acme", nil, nil}, errs.Usage, "no repository", ""},
-		"a path for a name":          {nil, nil, Want{"acme", []string{"../x"}, nil}, errs.Usage, "no name", "owner/name"},
-		"dots for a name":            {nil, nil, Want{"acme", []string{".."}, nil}, errs.Usage, "no name", "owner/name"},
+		"no permission of that name": {[]string{"app"}, nil, Want{"acme", []string{"app"}, map[string]string{"content": "read"}, nil}, errs.Auth, "content", ""},
+		"no repository":              {nil, nil, Want{"acme", nil, nil, nil}, errs.Usage, "no repository", ""},
+		"a path for a name":          {nil, nil, Want{"acme", []string{"../x"}, nil, nil}, errs.Usage, "no name", "owner/name"},
+		"dots for a name":            {nil, nil, Want{"acme", []string{".."}, nil, nil}, errs.Usage, "no name", "owner/name"},
 		"single sign-on": {
 			[]string{"app"}, func(gh *fakegithub.Server) {
 				gh.Break(fakegithub.OpRepoInstallation, fakegithub.Fault{
 					Status: 403, Message: "Resource protected by organization SAML enforcement.",
 					Header: http.Header{"X-Github-Sso": {"required; url=https://github.com/orgs/acme/sso?x=1"}},
 				})
-			}, Want{"acme", []string{"app"}, nil}, errs.Auth, "single sign-on", "https://github.com/orgs/acme/sso?x=1",
+			}, Want{"acme", []string{"app"}, nil, nil}, errs.Auth, "single sign-on", "https://github.com/orgs/acme/sso?x=1",
 		},
 		"a limit for an hour": {
 			[]string{"app"}, func(gh *fakegithub.Server) {
 				gh.Break(fakegithub.OpAccessToken, fakegithub.Fault{Status: 429, Message: "slow down", Header: http.Header{"Retry-After": {"3600"}}})
-			}, Want{"acme", []string{"app"}, nil}, errs.Unavailable, "limits how often", "wait",
+			}, Want{"acme", []string{"app"}, nil, nil}, errs.Unavailable, "limits how often", "wait",
 		},
 		"GitHub is down": {
 			[]string{"app"}, func(gh *fakegithub.Server) {
 				gh.Break(fakegithub.OpRepoInstallation, fakegithub.Fault{Status: 503, Message: "x"})
-			}, Want{"acme", []string{"app"}, nil}, errs.Unavailable, "503", "connection",
+			}, Want{"acme", []string{"app"}, nil, nil}, errs.Unavailable, "503", "connection",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +160,7 @@ func TestTheWrongKeyMintsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := wrong.Mint(t.Context(), Want{"acme", []string{"app"}, nil}); errs.KindOf(err) != errs.Auth || errs.HintOf(err) == "" {
+	if _, err := wrong.Mint(t.Context(), Want{"acme", []string{"app"}, nil, nil}); errs.KindOf(err) != errs.Auth || errs.HintOf(err) == "" {
 		t.Error(err)
 	}
 }
@@ -153,7 +174,7 @@ func TestTokensByAnotherClockAndIssuer(t *testing.T) {
 		"old server": {IssuerIsID: true},
 	} {
 		_, in := installed(t, o, "app")
-		got, err := in.Mint(t.Context(), Want{"acme", []string{"app"}, writing()})
+		got, err := in.Mint(t.Context(), Want{"acme", []string{"app"}, writing(), nil})
 		if life := time.Until(got.Expires); err != nil || life < 50*time.Minute || life > 70*time.Minute {
 			t.Errorf("%s: good for %s, %v", name, life, err)
 		}
@@ -163,7 +184,7 @@ func TestTokensByAnotherClockAndIssuer(t *testing.T) {
 func TestASourceMintsOnceAndAgainBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	gh, in := installed(t, fakegithub.Options{}, "app")
-	s := in.Source(Want{"acme", []string{"app"}, writing()})
+	s := in.Source(Want{"acme", []string{"app"}, writing(), nil})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -201,7 +222,7 @@ func TestASourceMintsOnceAndAgainBeforeTheEnd(t *testing.T) {
 func TestAShortLife(t *testing.T) {
 	t.Parallel()
 	gh, in := installed(t, fakegithub.Options{TokenLife: 2 * time.Second}, "app")
-	s := in.Source(Want{"acme", []string{"app"}, writing()})
+	s := in.Source(Want{"acme", []string{"app"}, writing(), nil})
 	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); {
 		if _, err := s.Token(t.Context()); err != nil || time.Now().After(s.now.Expires) {
 			t.Fatalf("%v: %s", err, s.now.Expires)
