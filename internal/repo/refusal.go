@@ -42,13 +42,48 @@ func (a *access) refusal(address string, no refusals) error {
 	}
 	if a.App == nil {
 		return errs.New(op, errs.Auth, "check the name; log in with gh auth login, set GH_TOKEN, or make an App: insightscli create-github-app",
-			"%s%s", what, no.tried())
+			"%s%s%w", what, no.tried(), no.says())
 	}
 	if app := no[0]; app.source == a.appName() && !app.tried && errs.HintOf(app.err) != "" {
 		return errs.New(op, errs.Auth, errs.HintOf(app.err), "%s: %w", what, app.err)
 	}
 	return errs.New(op, errs.Auth, fmt.Sprintf("check the name, or give the App access to %s/%s: %s", org, name, a.installPage()),
-		"%s%s", what, no.tried())
+		"%s%s%w", what, no.tried(), no.says())
+}
+
+// serverWords are what a server had to say about a key, to stand at the end of a
+// sentence.
+type serverWords string
+
+// Error implements error.
+func (w serverWords) Error() string {
+	if w == "" {
+		return ""
+	}
+	return ": the server says: " + string(w)
+}
+
+// serverSays finds the words of a server in what git complained.
+func serverSays(stderr string) serverWords {
+	var words []string
+	for line := range strings.SplitSeq(stderr, "\n") {
+		said, ok := strings.CutPrefix(line, "remote: ")
+		if said = strings.TrimSpace(said); ok && said != "" && !strings.EqualFold(said, "Repository not found.") {
+			words = append(words, said)
+		}
+	}
+	return serverWords(clip(strings.Join(words, " ")))
+}
+
+// says is what a server said about one of the keys.
+func (r refusals) says() serverWords {
+	for _, one := range r {
+		var words serverWords
+		if one.source != "" && errors.As(one.err, &words) && words != "" {
+			return words
+		}
+	}
+	return ""
 }
 
 // tried names the keys that were refused.

@@ -36,6 +36,26 @@ func TestSingleSignOnIsSaid(t *testing.T) {
 	}
 }
 
+// What a server gives as its reason is passed on: it may be none that we know.
+func TestReasonOfTheServerIsPassedOn(t *testing.T) {
+	f, s := newFixture(t), newGitServer(t)
+	r := s.publish(t, f.top, "o/r")
+	f.on(s, Access{Token: secret.New("key")})
+	s.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if _, _, has := r.BasicAuth(); !has {
+			w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		http.Error(w, "The 'o' organization has an IP allow list enabled,\nand your IP address is not permitted.", http.StatusForbidden)
+		return true
+	})
+	if err := f.refused(r); !strings.HasSuffix(err.Error(),
+		": the server says: The 'o' organization has an IP allow list enabled, and your IP address is not permitted.") {
+		t.Fatal(err)
+	}
+}
+
 func TestRateLimitIsWaitedFor(t *testing.T) {
 	f, s := newFixture(t), newGitServer(t)
 	r := s.publish(t, f.top, "o/r")

@@ -177,7 +177,7 @@ func remoteError(address string, err error) error {
 		return errs.New("repo.Resolve", errs.Auth, "connect to the host once with ssh to record its key", "the key of the host of %s is not known", address)
 	case has("could not read username", "could not read password", "authentication failed", "permission denied",
 		"terminal prompts disabled", "returned error: 401", "returned error: 403", "access denied"):
-		return errs.New("repo.Resolve", errs.Auth, openHint(address), "repository %s does not exist or needs credentials", address)
+		return errs.New("repo.Resolve", errs.Auth, openHint(address), "repository %s does not exist or needs credentials%w", address, serverSays(exit.stderr))
 	case has("dubious ownership", "unsafe repository"):
 		return errs.New("repo.Resolve", errs.Auth, "run insightscli as the owner of the repository", "repository %s belongs to another user", address)
 	case has("not found", "does not exist", "does not appear to be a git repository", "no such file", "couldn't find remote ref"):
