@@ -90,12 +90,14 @@ func (r readers) Token(ctx context.Context, org, name string) (secret.String, ti
 	return t.Value, t.Expires, err
 }
 
+// note tells of a wait.
+func (a *app) note(text string) { a.notef("note: %s", text) }
+
 // repoCache is the cache of repositories with the access that the settings give.
 func (a *app) repoCache(dir string, c config.Config) *repo.Cache {
 	if a.repos == nil {
-		notify := func(text string) { a.notef("note: %s", text) }
 		a.repos = repo.New(repo.Options{
-			Dir: dir, Environ: a.process.Environ, Access: githubKeysOf(c).access(c.Machine, notify),
+			Dir: dir, Environ: a.process.Environ, Access: githubKeysOf(c).access(c.Machine, a.note),
 		})
 	}
 	return a.repos
@@ -110,5 +112,5 @@ func (s *state) reposOf(ctx context.Context, run task.ID, secrets interface {
 	if err != nil {
 		return nil, err
 	}
-	return s.repos.With(unsealGitHubKeys(values).access(s.config.Machine, nil)), nil
+	return s.repos.With(unsealGitHubKeys(values).access(s.config.Machine, s.note)), nil
 }

@@ -35,6 +35,7 @@ type state struct {
 	store      *journal.Store
 	tokens     *platform.Tokens
 	repos      *repo.Cache
+	note       func(text string) // tells of a wait
 	background background.Client
 	providers  *providers
 }
@@ -60,6 +61,7 @@ func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
 		store:     journal.New(db.DB, dir),
 		tokens:    platform.NewTokens(db.DB),
 		repos:     a.repoCache(dir, c),
+		note:      a.note,
 		providers: a.providersFor(c),
 	}
 	s.background = background.Client{
