@@ -23,7 +23,7 @@ func TestNothingOfAServersValuesIsInTheSpec(t *testing.T) {
 		return finished(task.Result{Run: s.Run, State: task.StateCompleted}, sink)
 	}
 	env := []string{"ANTHROPIC_API_KEY=sk-ant-api03-x", "HOST_TOKEN=canary-host", "INSIGHTS_MCP_SERVERS=" + servers}
-	code, _, stderr := fakeRunIn(t, keep, env, "run", "--agent", "acp:x", "work in production")
+	code, _, stderr := fakeRunIn(t, keep, env, "run", "--agent", "acp:/bin/sh", "work in production")
 	if code != 0 {
 		t.Fatal(stderr)
 	}
