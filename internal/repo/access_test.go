@@ -155,7 +155,8 @@ func TestPrivateRepositoryWithoutAccess(t *testing.T) {
 	}{
 		"nothing at all": {Access{}, errs.Auth, "repository o/r is private or does not exist", "gh auth login"},
 		"a wrong token": {
-			Access{Token: secret.New("wrong")}, errs.Auth,
+			Access{Token: secret.New("wrong")},
+			errs.Auth,
 			"repository o/r is private or does not exist; it was not opened by GH_TOKEN", "insightscli create-github-app",
 		},
 		"an app elsewhere":     {Access{App: &app{err: no}, AppSlug: "x"}, errs.Auth, "not installed on o/r", "/apps/x/installations/new"},
