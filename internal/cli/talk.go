@@ -28,11 +28,17 @@ type talk struct {
 	arrived chan struct{} // capacity 1
 
 	asked []task.Permission // what waits for an answer; the first one is asked for
-	turn  bool              // it is theirs to say what comes next
+	// number is that of its first option. Numbers go on from question to question: one that
+	// is typed as another question takes the place of the first answers neither.
+	number int
+	turn   bool // it is theirs to say what comes next
 }
 
+// maxShownInput is how much of what the agent wants to do is shown, in characters.
+const maxShownInput = 400
+
 func newTalk(sink task.Sink, err io.Writer) *talk {
-	return &talk{sink: sink, err: err, inbox: make(chan task.Input), arrived: make(chan struct{}, 1)}
+	return &talk{sink: sink, err: err, inbox: make(chan task.Input), arrived: make(chan struct{}, 1), number: 1}
 }
 
 // Emit implements task.Sink.
@@ -115,9 +121,13 @@ func (t *talk) resolved(ev task.Event) {
 	if json.Unmarshal(ev.Params, &answered) != nil || len(t.asked) == 0 {
 		return
 	}
-	first := t.asked[0].RequestID
+	first, options := t.asked[0].RequestID, len(t.asked[0].Options)
 	t.asked = slices.DeleteFunc(t.asked, func(p task.Permission) bool { return p.RequestID == answered.RequestID })
-	t.askFirst(len(t.asked) > 0 && t.asked[0].RequestID != first)
+	gone := len(t.asked) == 0 || t.asked[0].RequestID != first
+	if gone {
+		t.number += options
+	}
+	t.askFirst(gone && len(t.asked) > 0)
 }
 
 // askFirst shows the request that waits longest, if that is news.
@@ -127,8 +137,11 @@ func (t *talk) askFirst(news bool) {
 	}
 	asked := t.asked[0]
 	fmt.Fprintf(t.err, "The agent asks for leave: %s\n", render.Clean(asked.ToolCall.Title))
+	if input := oneLine(string(asked.ToolCall.Input)); input != "" {
+		fmt.Fprintf(t.err, "  with %s\n", cell(input, maxShownInput))
+	}
 	for i, o := range asked.Options {
-		fmt.Fprintf(t.err, "  %d  %s\n", i+1, render.Clean(o.Name))
+		fmt.Fprintf(t.err, "  %d  %s\n", t.number+i, render.Clean(o.Name))
 	}
 	fmt.Fprint(t.err, "number> ")
 }
@@ -151,13 +164,15 @@ func (t *talk) line(ctx context.Context, line string) bool {
 func (t *talk) answer(ctx context.Context, line string) bool {
 	asked := t.asked[0]
 	n, err := strconv.Atoi(line)
-	if err != nil || n < 1 || n > len(asked.Options) {
+	n -= t.number
+	if err != nil || n < 0 || n >= len(asked.Options) {
 		t.askFirst(true)
 		return true
 	}
 	t.asked = t.asked[1:]
+	t.number += len(asked.Options)
 	t.askFirst(len(t.asked) > 0)
-	return t.say(ctx, task.Input{Kind: task.InputPermission, Name: asked.RequestID, Value: asked.Options[n-1].ID})
+	return t.say(ctx, task.Input{Kind: task.InputPermission, Name: asked.RequestID, Value: asked.Options[n].ID})
 }
 
 func (t *talk) say(ctx context.Context, in task.Input) bool {

@@ -98,7 +98,10 @@ func TestEveryQuestionIsAsked(t *testing.T) {
 		if said := x.event("permission_resolved", wire.EventPermitted, map[string]string{"requestId": "c"}); !strings.Contains(said, "do d") {
 			t.Errorf("said %q", said)
 		}
-		if in := x.types("1"); in.Name != "d" || in.Value != "yes" {
+		if in := x.types("1"); in.Kind != "" {
+			t.Errorf("the number of another question: %+v", in)
+		}
+		if in := x.types("5"); in.Name != "d" || in.Value != "yes" {
 			t.Errorf("input %+v", in)
 		}
 	})
