@@ -18,6 +18,10 @@ import (
 // bufferSize is how much of a log is gathered before it is written to the file.
 const bufferSize = 1 << 20
 
+// maxLog bounds the log of a run: a sandbox that never stops talking must not fill the
+// disk of its host. What the host itself has to say about the run comes after it.
+const maxLog = 8 << 30
+
 // Log is the event log of a run, open for appending. There is one at a time: the
 // run's owner has it. Its methods may be called at the same time.
 //
@@ -32,6 +36,7 @@ type Log struct {
 	size    int64  // bytes in the file, all of whole lines
 	seq     uint64
 	eventID uint64
+	limit   int64 // of the file, for what comes from the sandbox
 	closed  bool
 	failed  bool  // the last write failed: Append tries it again first
 	broken  error // of the first fsync that failed
@@ -48,7 +53,7 @@ func (s *Store) OpenLog(_ context.Context, rec Record) (*Log, error) {
 	if err != nil {
 		return nil, fileError("OpenLog", "open the log", err)
 	}
-	l := &Log{f: f, entries: entries, buf: make([]byte, 0, bufferSize+bufferSize/8)}
+	l := &Log{f: f, entries: entries, limit: maxLog, buf: make([]byte, 0, bufferSize+bufferSize/8)}
 	if err := l.recover(); err != nil {
 		_ = f.Close() // the first error says more
 		return nil, fileError("OpenLog", "open the log", err)
@@ -125,6 +130,9 @@ func (l *Log) Append(ev task.Event) error {
 		return l.broken
 	case ev.Seq != l.seq+1:
 		return errs.New("journal.Append", errs.Internal, "", "append to the log: event %d after event %d", ev.Seq, l.seq)
+	case ev.EventID != 0 && l.size+int64(len(l.buf)) >= l.limit:
+		return errs.New("journal.Append", errs.TaskFailed, "have it write less, or into a file of the sandbox",
+			"the run has told more than the %d MiB that its log may hold", l.limit>>20)
 	}
 	// Before rather than after: an event that was taken must not be refused.
 	if len(l.buf) >= bufferSize || l.failed {

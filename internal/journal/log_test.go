@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -217,5 +218,29 @@ func BenchmarkReadLog(b *testing.B) {
 	b.SetBytes(512 * 64 << 10)
 	for b.Loop() {
 		must(b, s.ReadLog(b.Context(), rec, 0, func([]byte, task.Event) error { return nil }))
+	}
+}
+
+// A sandbox that never stops talking must not fill the disk: what it says is refused at
+// some point, and how its run ended is still told.
+func TestALogIsBounded(t *testing.T) {
+	s := New(nil, t.TempDir())
+	rec := Record{Spec: task.Spec{Run: task.NewID(), Task: task.NewID(), Team: 1}}
+	l, err := s.OpenLog(t.Context(), rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	l.limit = 4 << 10
+	seq := uint64(0)
+	for err == nil && seq < 100 {
+		seq++
+		err = l.Append(task.Event{Seq: seq, EventID: seq, Kind: task.KindOutput, Params: task.AppendOutput(nil, task.Stdout, make([]byte, 300), false)})
+	}
+	if errs.KindOf(err) != errs.TaskFailed || seq >= 100 {
+		t.Fatalf("event %d: %v", seq, err)
+	}
+	if err := l.Append(task.Event{Seq: seq, Kind: task.KindFinished, Params: []byte(`{}`)}); err != nil {
+		t.Errorf("the end: %v", err)
 	}
 }

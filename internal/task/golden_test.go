@@ -85,7 +85,7 @@ func fullSpec() Spec {
 		},
 		Repos: []Repo{{
 			Source: RepoLocal, Org: "org", Name: "repo", Path: "/src/repo", URL: "https://git.example/org/repo",
-			Branch: "main", Commit: "0123abc", Mount: true, Uncommitted: true,
+			Branch: "main", Commit: "0123abc", Mount: true, Uncommitted: true, FullHistory: true,
 		}},
 		Scopes: []string{"query:read", "task:write"}, CreatePR: true, Mode: ModeBackground,
 		Environment: "env", Provider: "docker",
