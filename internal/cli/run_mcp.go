@@ -116,16 +116,16 @@ func variables(text string) []string {
 	return names
 }
 
-// variable is what a user writes, placeholder what stands in the Spec.
+// variable is what a user writes, reference what stands in the Spec.
 var (
 	variable    = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-	placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
+	reference = regexp.MustCompile(`\$\{([^}]+)\}`)
 )
 
 // expand replaces each ${NAME} in text by the value that was sealed under that name.
 func expand(text string, values map[string]secret.String) (secret.String, error) {
 	var missing error
-	out := placeholder.ReplaceAllStringFunc(text, func(m string) string {
+	out := reference.ReplaceAllStringFunc(text, func(m string) string {
 		name := secretMCP + m[2:len(m)-1]
 		value, ok := values[name]
 		if !ok {
