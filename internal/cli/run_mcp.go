@@ -118,7 +118,7 @@ func variables(text string) []string {
 
 // variable is what a user writes, reference what stands in the Spec.
 var (
-	variable    = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	variable  = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 	reference = regexp.MustCompile(`\$\{([^}]+)\}`)
 )
 
