@@ -18,6 +18,7 @@ import (
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/testenv"
 )
 
 // well is a machine on which everything works, with the given settings.
@@ -253,9 +254,7 @@ func TestChecksOfFiles(t *testing.T) {
 // A port that a setting points at is expected to be taken.
 func TestPortsThatAreTaken(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:8787")
-	if err != nil {
-		t.Skip("port 8787 is taken on this machine: ", err)
-	}
+	testenv.Need(t, "the free port 8787", err == nil)
 	defer func() { _ = ln.Close() }()
 	if r := look(t, well(t), "ports"); r.State != Problem || !strings.Contains(r.Finding, "8787 is taken by python3 (12)") {
 		t.Errorf("%+v", r)
