@@ -94,7 +94,7 @@ func (f *follower) event(fr wire.Frame) {
 		f.x.story.notice("warn", "the agent server sent an event that is not JSON; it was dropped")
 		return
 	}
-	if k := task.KindOf(fr.Method); k == task.KindFinished || k == task.KindStep || k == task.KindDenied || k == task.KindUsage || k == task.KindTurn {
+	if k := task.KindOf(fr.Method); k == task.KindFinished || k == task.KindStep || k == task.KindDenied || k == task.KindPublished || k == task.KindUsage || k == task.KindTurn {
 		// Only the host tells of these: a forged end would be taken for the end.
 		f.x.story.notice("warn", "the agent server sent an event of the host's; it was dropped")
 		return

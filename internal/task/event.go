@@ -14,7 +14,8 @@ const (
 	KindAgent      Kind = "agent"      // one ACP session/update, verbatim
 	KindOutput     Kind = "output"     // output of a plain command: [Output]
 	KindPermission Kind = "permission" // the agent asks for leave
-	KindDenied     Kind = "denied"     // a network connection was refused
+	KindDenied     Kind = "denied"     // a network connection was refused: [Denied]
+	KindPublished  Kind = "published"  // a commit or pull request is on GitHub: [Published]
 	KindUsage      Kind = "usage"      // tokens and cost
 	KindTurn       Kind = "turn"       // what came of one turn: [Turn]
 	KindNotice     Kind = "notice"     // a line for people: [Notice]
@@ -161,6 +162,25 @@ const (
 	TurnStalled   = "stalled_after_output" // out of time, silent after it had begun
 	TurnBusy      = "active_at_budget"     // out of time, still at work
 )
+
+// Denied is the payload of [KindDenied]: connections to one place that were refused.
+type Denied struct {
+	Host   string `json:"host"`           // a name, or an address where no name was asked for
+	Port   int    `json:"port,omitempty"` // 0: only the name was asked for
+	Count  int    `json:"count"`          // refused since the last event of this place; at least 1
+	Reason string `json:"reason"`         // one line, lower case
+	Rule   string `json:"rule,omitempty"` // the rule that would allow it; empty: none could
+}
+
+// Published is the payload of [KindPublished]: what the host published for an agent.
+type Published struct {
+	Org    string `json:"org"`
+	Name   string `json:"name"`
+	Branch string `json:"branch"`
+	SHA    string `json:"sha,omitempty"`  // the branch's last commit; empty for a pull request
+	URL    string `json:"url"`            // of the commit, or of the pull request
+	Pull   int    `json:"pull,omitempty"` // the number of the pull request; 0: it is a commit
+}
 
 // Notice is the payload of [KindNotice].
 type Notice struct {

@@ -90,7 +90,7 @@ func fullSpec() Spec {
 		Scopes: []string{"query:read", "task:write"}, CreatePR: true, Mode: ModeBackground,
 		Environment: "env", Provider: "docker",
 		Engine:   Engine{Host: "unix:///e.sock", Context: "ctx", ConfigDir: "/c", CertPath: "/p", TLSVerify: true},
-		Template: "default_base", Image: "image:tag", Network: NetworkFull, CPUs: 1.5, MemoryMiB: 512,
+		Template: "default_base", Image: "image:tag", Network: NetworkFull, Allow: []string{"example.com"}, CPUs: 1.5, MemoryMiB: 512,
 		Timeout: Duration(3 * time.Hour), IdleTimeout: Duration(30 * time.Minute), HostGrace: Duration(2 * time.Minute),
 		Env: map[string]string{"K": "v"}, Secrets: []string{"TOKEN"}, Schema: json.RawMessage(`{"type":"object"}`),
 		LLM: LLM{
@@ -105,7 +105,7 @@ func fullSpec() Spec {
 			}},
 		},
 		Skills: "abc", Session: true, TurnTime: Duration(30 * time.Minute),
-		AgentUID: 1000, AgentGID: 1001, Keep: true, PublishAgent: "127.0.0.1:0", TrustMount: true, ExitCode: true,
+		AgentUID: 1000, AgentGID: 1001, FollowCI: true, Keep: true, PublishAgent: "127.0.0.1:0", TrustMount: true, ExitCode: true,
 		ToolDirs: []string{"/opt/go"}, Detached: true,
 	}
 }
@@ -156,6 +156,8 @@ func fullResult() Result {
 			Org: "org", Name: "repo", Base: "0123", Commit: "4567", Ref: "refs/insights/r",
 			Files: 1, Insertions: 2, Deletions: 3, Error: "error",
 		}},
+		Published: []Published{{Org: "org", Name: "repo", Branch: "fix", SHA: "0123", URL: "https://github.com/org/repo/pull/1", Pull: 1}},
+		Denied:    []Denied{{Host: "evil.example", Port: 443, Count: 2, Reason: "not allowed", Rule: "evil.example"}},
 	}
 }
 

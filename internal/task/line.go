@@ -26,6 +26,8 @@ func (k Kind) method() string {
 		return "_insights/permission_request"
 	case KindDenied:
 		return "_insights/network_denied"
+	case KindPublished:
+		return "_insights/published"
 	case KindUsage:
 		return "_insights/usage_update"
 	case KindTurn:
@@ -41,7 +43,7 @@ func (k Kind) method() string {
 // Kinds are the kinds of event that this version knows, in the order in which they are
 // told to people.
 func Kinds() []Kind {
-	return []Kind{KindStep, KindAgent, KindOutput, KindPermission, KindDenied, KindUsage, KindTurn, KindNotice, KindFinished}
+	return []Kind{KindStep, KindAgent, KindOutput, KindPermission, KindDenied, KindPublished, KindUsage, KindTurn, KindNotice, KindFinished}
 }
 
 // AppendLine appends the stored line of ev, newline included, to dst: the one

@@ -43,6 +43,11 @@ type Result struct {
 	Turn  *Turn        `json:"turn,omitempty"`  // the last one, where an agent talked
 	Usage *Tokens      `json:"usage,omitempty"` // what went to models through the gateway
 	Repos []RepoResult `json:"repos,omitempty"`
+	// Published are the branches and pull requests that were published, each as it was
+	// last.
+	Published []Published `json:"published,omitempty"`
+	// Denied are the places that the network policy refused, summed up, at most 100.
+	Denied []Denied `json:"denied,omitempty"`
 }
 
 // RepoResult is what became of one repository.

@@ -22,7 +22,7 @@ const (
 	NetworkFull    Network = "full"    // everything but metadata and link-local addresses
 	NetworkTrusted Network = "trusted" // the trusted list
 	NetworkCustom  Network = "custom"  // the environment's own list
-	NetworkLink    Network = "link"    // nothing but the link to the host
+	NetworkLink    Network = "link"    // as full, through the link: the host makes every connection
 )
 
 // Spec is everything a run needs to know, decided before it starts. It holds
@@ -51,8 +51,12 @@ type Spec struct {
 	Template    string  `json:"template"`
 	Image       string  `json:"image,omitempty"` // image reference; empty where the provider has none
 	Network     Network `json:"network"`
-	CPUs        float64 `json:"cpus,omitempty"`       // cores; 0 is the provider's default
-	MemoryMiB   int64   `json:"memory_mib,omitempty"` // 0 is the provider's default
+	// Allow are the rules of what a sandbox may reach, in the words of package
+	// egress/rule, complete: the trusted list and the environment are among them. The
+	// level full needs none; for any other nothing is allowed without one.
+	Allow     []string `json:"allow,omitempty"`
+	CPUs      float64  `json:"cpus,omitempty"`       // cores; 0 is the provider's default
+	MemoryMiB int64    `json:"memory_mib,omitempty"` // 0 is the provider's default
 
 	Timeout     Duration `json:"timeout"`      // wall clock of the run; 0 is none
 	IdleTimeout Duration `json:"idle_timeout"` // without activity; 0 is none
@@ -71,6 +75,7 @@ type Spec struct {
 	AgentUID int `json:"agent_uid"` // numeric owner of the workspace and of the agent's processes
 	AgentGID int `json:"agent_gid"`
 
+	FollowCI     bool     `json:"follow_ci,omitempty"`     // ask the agent to mend its pull request where checks fail
 	Keep         bool     `json:"keep,omitempty"`          // leave the sandbox for a look
 	PublishAgent string   `json:"publish_agent,omitempty"` // host address of the agent server's HTTP surface
 	TrustMount   bool     `json:"trust_mount,omitempty"`

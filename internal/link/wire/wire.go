@@ -44,6 +44,16 @@ const (
 	PortLLM = 47822
 	PortMCP = 47823
 	PortAPI = 47824
+	PortGit = 47825
+)
+
+// Where the connections of a sandbox are captured, on 127.0.0.1, and what its programs
+// are told about names (DESIGN: network).
+const (
+	PortEgress = 15001 // every TCP connection ends here; as a proxy, too
+	PortDNS    = 53
+	// EgressAddresses is the block of addresses that stand for allowed names.
+	EgressAddresses = "198.18.0.0/15"
 )
 
 // Boot is everything PID 1 is told at start. It is erased from where it was read
@@ -74,8 +84,14 @@ type Boot struct {
 	// Lifetime ends the agent of a sandbox that no host cares for any more; 0 is never.
 	Lifetime time.Duration `json:"lifetime,omitempty"`
 
+	// Capture: there is no network but the capture of every connection. Allow are then the
+	// names that may be asked for, as rules of package egress/rule; the host judges each
+	// connection by rules of its own.
+	Capture bool     `json:"capture,omitempty"`
+	Allow   []string `json:"allow,omitempty"`
+
 	// Ports are the loopback ports at which the agent finds services of the host
-	// (ServiceLLM, ServiceMCP, ServiceAPI). Absent: that service is not offered.
+	// (ServiceLLM, ServiceMCP, ServiceAPI, ServiceGit). Absent: that service is not offered.
 	Ports map[string]int `json:"ports,omitempty"`
 
 	HTTPPort int    `json:"http_port"` // 0: no TCP listener
@@ -108,6 +124,7 @@ const (
 const (
 	MethodHealth   = "health"   // -> Health
 	MethodStart    = "start"    // Start -> {}: begins the session, once; a second call is an error
+	MethodGitHub   = "github"   // GitHub -> {}: the credential that programs inside read with
 	MethodShutdown = "shutdown" // ends the agent, flushes, ends PID 1
 )
 
