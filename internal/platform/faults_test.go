@@ -108,7 +108,7 @@ func TestFailingStateIsNoRefusal(t *testing.T) {
 	_, flag := NewFlags(db).Get(ctx, 1, "f")
 	_, app := NewOAuthApps(db).Ensure(ctx, OAuthApp{Name: "a"}, secret.New("canary"))
 	_, envs := NewEnvironments(db).List(ctx, 1, 1)
-	put := NewEnvironments(db).Put(ctx, Environment{Team: 1, Name: "e", Network: task.NetworkFull})
+	put := NewEnvironments(db).Create(ctx, Environment{Team: 1, Name: "e", Network: task.NetworkFull})
 	for i, err := range []error{check, minted, NewTokens(db).Revoke(ctx, "r"), user, added, flag, app, envs, put} {
 		kind := errs.KindOf(err)
 		if err == nil || kind == errs.Auth || kind == errs.NotFound || kind == errs.Conflict || strings.Contains(err.Error(), "canary") {
@@ -120,7 +120,7 @@ func TestFailingStateIsNoRefusal(t *testing.T) {
 func TestDamagedDomainsAreAnError(t *testing.T) {
 	db, ctx := openDB(t), t.Context()
 	e := NewEnvironments(db)
-	must(t, e.Put(ctx, Environment{Team: 1, Name: "e", CreatedBy: 1, Network: task.NetworkCustom, Domains: []string{"a.example"}}))
+	must(t, e.Create(ctx, Environment{Team: 1, Name: "e", CreatedBy: 1, Network: task.NetworkCustom, Domains: []string{"a.example"}}))
 	_, err := db.ExecContext(ctx, `UPDATE environments SET domains = '{'`)
 	must(t, err)
 	// Read as an empty list it would be another network level.

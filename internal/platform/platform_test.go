@@ -3,9 +3,11 @@ package platform
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -210,8 +212,11 @@ func TestOAuthAppKeepsItsID(t *testing.T) {
 func TestEnvironments(t *testing.T) {
 	e, ctx := NewEnvironments(openDB(t)), t.Context()
 	open := Environment{Team: 1, Name: "open", CreatedBy: 1, Network: task.NetworkFull}
-	own := Environment{Team: 1, Name: "own", CreatedBy: 1, Private: true, Network: task.NetworkCustom, Domains: []string{"api.example.org"}, IncludeDefault: true}
-	must(t, errors.Join(e.Put(ctx, own), e.Put(ctx, open)))
+	own := Environment{
+		Team: 1, Name: "own", CreatedBy: 1, Private: true, Network: task.NetworkCustom, Domains: []string{"api.example.org"}, IncludeDefault: true,
+		Image: "image:1", Repos: []string{"org/repo"}, Env: map[string]string{"K": "v"}, Sealed: map[string][]byte{"S": {0, 255}},
+	}
+	must(t, errors.Join(e.Create(ctx, own), e.Create(ctx, open)))
 	if got, err := e.Get(ctx, 1, 1, "own"); err != nil || !reflect.DeepEqual(got, own) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -224,24 +229,67 @@ func TestEnvironments(t *testing.T) {
 	}
 	stolen := own
 	stolen.CreatedBy = 2
-	if err := e.Put(ctx, stolen); errs.KindOf(err) != errs.Conflict {
+	if err := e.Create(ctx, stolen); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("another user's name: %v", err)
+	}
+	change := func(env *Environment) error {
+		*env = Environment{Team: 7, Name: "x", CreatedBy: 7, Network: task.NetworkCustom, Domains: []string{"a.example.org", "b.example.org"}}
+		return nil
+	}
+	if err := e.Edit(ctx, 1, 2, "own", change); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("change of another user's own: %v", err)
 	}
-	own.Domains = []string{"a.example.org", "b.example.org"}
-	must(t, e.Put(ctx, own))
+	must(t, e.Edit(ctx, 1, 1, "own", change))
+	own = Environment{Team: 1, Name: "own", CreatedBy: 1, Network: task.NetworkCustom, Domains: []string{"a.example.org", "b.example.org"}}
 	if got, err := e.Get(ctx, 1, 1, "own"); err != nil || !reflect.DeepEqual(got, own) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	must(t, e.Edit(ctx, 1, 1, "own", func(env *Environment) error { env.Private = true; return nil }))
 	if err := e.Delete(ctx, 1, 2, "own"); errs.KindOf(err) != errs.NotFound {
 		t.Errorf("removal of another user's own: %v", err)
 	}
 	must(t, e.Delete(ctx, 1, 1, "own"))
+}
+
+func TestEnvironmentsAreChecked(t *testing.T) {
+	e, ctx := NewEnvironments(openDB(t)), t.Context()
 	for _, bad := range []Environment{
-		{Team: 1, Network: task.NetworkFull}, {Team: 1, Name: "x", Network: "half"}, {Team: 1, Name: "x", Network: task.NetworkFull, Domains: []string{"a"}},
+		{Network: task.NetworkFull},
+		{Name: "x y", Network: task.NetworkFull},
+		{Name: "x", Network: "half"},
+		{Name: "x", Network: task.NetworkLink},
+		{Name: "x", Network: task.NetworkFull, Domains: []string{"a"}},
+		{Name: "x", Network: task.NetworkFull, IncludeDefault: true},
+		{Name: "x", Network: task.NetworkFull, Repos: []string{"Org/repo"}},
+		{Name: "x", Network: task.NetworkFull, Repos: []string{"org/a/b"}},
+		{Name: "x", Network: task.NetworkFull, Env: map[string]string{"K": "v"}, Sealed: map[string][]byte{"K": nil}},
 	} {
-		if err := e.Put(ctx, bad); errs.KindOf(err) != errs.Usage {
+		bad.Team, bad.CreatedBy = 1, 1
+		if err := e.Create(ctx, bad); errs.KindOf(err) != errs.Usage {
 			t.Errorf("%+v: %v", bad, err)
 		}
+	}
+}
+
+// Two editors of one environment wait for each other, and neither's change is lost.
+func TestEditorsOfOneEnvironment(t *testing.T) {
+	e, ctx := NewEnvironments(openDB(t)), t.Context()
+	must(t, e.Create(ctx, Environment{Team: 1, Name: "e", CreatedBy: 1, Network: task.NetworkCustom}))
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			err := e.Edit(ctx, 1, 1, "e", func(env *Environment) error {
+				env.Domains = append(env.Domains, fmt.Sprintf("%d.example.org", i))
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got, err := e.Get(ctx, 1, 1, "e"); err != nil || len(got.Domains) != 8 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

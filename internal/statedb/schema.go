@@ -14,13 +14,16 @@ import (
 )
 
 // schemaVersion is the version of schema.sql, kept in SQLite's user_version.
-const schemaVersion = 2
+const schemaVersion = 3
 
 //go:embed schema.sql
 var schema string
 
 //go:embed upgrade2.sql
 var upgrade2 string
+
+//go:embed upgrade3.sql
+var upgrade3 string
 
 // migrate brings an empty or an older database to this schema. Any number of processes
 // may try at once: one does it, the others find it done.
@@ -84,7 +87,7 @@ func (db *DB) upgrade(ctx context.Context, v int) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // a no-op once committed
-	for _, step := range []string{2: upgrade2}[v+1:] {
+	for _, step := range []string{2: upgrade2, 3: upgrade3}[v+1:] {
 		if _, err := tx.ExecContext(ctx, step); err != nil {
 			return err
 		}

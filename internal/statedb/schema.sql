@@ -56,8 +56,12 @@ CREATE TABLE environments (
   created_by      INTEGER NOT NULL,
   private         INTEGER NOT NULL DEFAULT 0,
   network         TEXT NOT NULL,            -- full, trusted, custom
-  domains         TEXT NOT NULL DEFAULT '[]', -- JSON list
-  include_default INTEGER NOT NULL DEFAULT 1,
+  domains         TEXT NOT NULL,            -- JSON list of rules
+  include_default INTEGER NOT NULL DEFAULT 0,
+  image           TEXT NOT NULL DEFAULT '',
+  repos           TEXT NOT NULL,            -- JSON list of org/repo; empty: any
+  env             TEXT NOT NULL,            -- JSON object of plain variables
+  sealed          TEXT NOT NULL,            -- JSON object from name to a sealed value
   created         INTEGER NOT NULL,
   updated         INTEGER NOT NULL,
   UNIQUE (team, name)
