@@ -46,6 +46,8 @@ type Run struct {
 	IdleTimeout time.Duration `mapstructure:"insightscli_idle_timeout"`
 	HostGrace   time.Duration `mapstructure:"insightscli_host_grace"`
 	Tools       string        `mapstructure:"insightscli_tools"`
+
+	Environments map[string]Environment `mapstructure:"insightscli_environments"`
 }
 
 // Agents holds what concerns agents that talk to a model.
@@ -117,6 +119,9 @@ type Value struct {
 	// Project is set where a file of the working directory or of the repository around it
 	// decided, which need not be the user's own words.
 	Project bool
+	// Over is the place of a value of the project that was passed over, because it would
+	// have allowed more than the user's own does; empty is none.
+	Over string
 }
 
 // Values returns every setting with its value and where that came from.

@@ -45,6 +45,9 @@ func Load(o LoadOptions) (Config, error) {
 			return Config{}, err
 		}
 		values = append(values, value)
+		if value.Over != "" {
+			notices = append(notices, fmt.Sprintf("%s: %s is not taken from here, your own %s allows less", value.Over, s.Key, value.Source))
+		}
 	}
 	c := Config{values: values}
 	if err := v.UnmarshalExact(&c); err != nil {
@@ -101,18 +104,17 @@ func (s Setting) resolve(v *viper.Viper, layers []layer, at place) (Value, error
 		}
 		v.SetDefault(s.viperKey(), parsed)
 	}
-	for _, l := range layers {
-		e, ok := l.got[s.Name]
-		if !ok {
-			continue
-		}
+	if l, over := s.winner(layers); l != nil {
+		e := l.got[s.Name]
 		parsed, err := s.parse(e.text, at)
 		if err != nil {
 			return Value{}, l.valueError(s, e, err)
 		}
 		v.Set(s.viperKey(), parsed)
 		value.Text, value.Source, value.Project = e.text, l.source(s, e), l.project
-		break
+		if over != nil {
+			value.Over = over.source(s, over.got[s.Name])
+		}
 	}
 	value.Text = s.shown(value.Text)
 	return value, nil
@@ -125,8 +127,8 @@ func (s Setting) shown(text string) string {
 		return secret.Hidden
 	case s.Type == TypeURL:
 		return HideUserinfo(text)
-	case s.Type == TypeServers:
-		return serverNames(text)
+	case s.mapping():
+		return mappedNames(text)
 	}
 	return text
 }

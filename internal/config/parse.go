@@ -49,6 +49,8 @@ func (s Setting) parse(text string, at place) (any, error) {
 		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }), nil
 	case TypeServers:
 		return parseServers(text)
+	case TypeEnvironments:
+		return parseEnvironments(text)
 	}
 	return text, nil
 }

@@ -45,13 +45,13 @@ func parseServers(text string) (map[string]MCPServer, error) {
 	return servers, nil
 }
 
-// serverNames is all that is shown of such a setting: the rest may hold secrets.
-func serverNames(text string) string {
-	servers, err := parseServers(text)
-	if err != nil {
+// mappedNames is all that is shown of a mapping: the rest may hold secrets.
+func mappedNames(text string) string {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return text // there is no such value: it was parsed before
 	}
-	return strings.Join(slices.Sorted(maps.Keys(servers)), ", ")
+	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
 }
 
 func (s MCPServer) check() error {

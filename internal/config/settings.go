@@ -22,6 +22,8 @@ const (
 	TypeMounts   Type = "org/repo:path,…"
 	TypeList     Type = "list" // comma-separated
 	TypeServers  Type = "servers"
+
+	TypeEnvironments Type = "environments"
 )
 
 // EnvStateDir is the variable that a child process is given its state directory by.
@@ -44,6 +46,9 @@ type Setting struct {
 	UserFile bool
 	Doc      string // one sentence
 }
+
+// mapping is set where the value is a mapping from name to more than a text.
+func (s Setting) mapping() bool { return s.Type == TypeServers || s.Type == TypeEnvironments }
 
 // viperKey is the name of the setting inside viper, which lower-cases keys.
 func (s Setting) viperKey() string { return strings.ToLower(s.Name) }
@@ -108,6 +113,10 @@ func runSettings() []Setting {
 		{
 			Name: "INSIGHTSCLI_NETWORK", Key: "network", Flag: "network", Type: TypeString, Default: "full",
 			Doc: "The network level: full, trusted, custom or link.",
+		},
+		{
+			Name: "INSIGHTSCLI_ENVIRONMENTS", Key: "environments", Type: TypeEnvironments,
+			Doc: "Sandbox environments for --env beside those of `insightscli env`, as a mapping from name to {network, allow, include-default-domains, env, secrets, image, repos}.",
 		},
 		{
 			Name: "INSIGHTSCLI_SCOPES", Key: "scopes", Flag: "scopes", Type: TypeString, Default: "full",

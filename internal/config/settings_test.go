@@ -47,6 +47,9 @@ func sample(s config.Setting, home string) (text string, want any) {
 	case config.TypeServers:
 		return `{"s":{"command":"serve","args":["-x"],"env":{"K":"${V}"}}}`,
 			map[string]config.MCPServer{"s": {Command: "serve", Args: []string{"-x"}, Env: map[string]string{"K": "${V}"}}}
+	case config.TypeEnvironments:
+		return `{"e":{"network":"custom","allow":["a.example"],"env":{"K":"v"},"secrets":["S"]}}`,
+			map[string]config.Environment{"e": {Network: "custom", Allow: []string{"a.example"}, Env: map[string]string{"K": "v"}, Secrets: []string{"S"}}}
 	}
 	return "text", "text"
 }
@@ -113,6 +116,8 @@ func wrong(kind config.Type) []string {
 		config.TypeURL:      {"localhost:8000", "ftp://h", "http://", "/p", "http://%zz"},
 		config.TypeMounts:   {"a", "a/b:rel", "a/b:/x,a/b:/y"},
 		config.TypeServers:  {"x", "[]", `{"a":{}}`, `{"a":{"url":"ftp://h"}}`, `{"a":{"url":"http://h","command":"c"}}`, `{"a":{"nope":1}}`, `{} {}`},
+
+		config.TypeEnvironments: {"x", "[]", `{"a":{}}`, `{"a":{"network":"full","nope":1}}`, `{"a":{"network":"full","env":{"LD_PRELOAD":"x"}}}`, `{"a":{"network":"full","secrets":["GH_TOKEN"]}}`, `{} {}`},
 	}[kind]
 }
 
@@ -135,7 +140,7 @@ func TestWrongTextNamesItsSource(t *testing.T) {
 					return p.load(nil)
 				})
 			}
-			if s.Key != "" && !s.UserFile && s.Type != config.TypeServers {
+			if s.Key != "" && !s.UserFile && s.Type != config.TypeServers && s.Type != config.TypeEnvironments {
 				wantPlace(t, s, "YAML", "insights.yaml:3: "+s.Name+": ", errs.Config, func(p place) (config.Config, error) {
 					p.write(filepath.Join(p.sub, "insights.yaml"), "# mine\n\n"+s.Key+": '"+text+"'\n")
 					return p.load(nil)

@@ -92,16 +92,16 @@ func unknownKey(key string) error {
 
 // nodeText flattens the value of s to the text it would have in the environment.
 func (s Setting) nodeText(n *yaml.Node) (string, error) {
-	if s.Type != TypeServers {
+	if !s.mapping() {
 		return nodeText(n, s.Type == TypeMounts || s.Type == TypeList || s.Key == "scopes")
 	}
 	var v any
 	if err := n.Decode(&v); err != nil {
-		return "", errors.New("expected a mapping from name to server")
+		return "", fmt.Errorf("expected a mapping from name to %s", strings.TrimSuffix(string(s.Type), "s"))
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		return "", errors.New("expected a mapping from name to server")
+		return "", fmt.Errorf("expected a mapping from name to %s", strings.TrimSuffix(string(s.Type), "s"))
 	}
 	return string(b), nil
 }

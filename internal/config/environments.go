@@ -1,0 +1,53 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Environment is one entry of INSIGHTSCLI_ENVIRONMENTS: a sandbox environment that a
+// repository brings in its insights.yaml. What it names takes effect where somebody asks
+// for it by name, and no other rule does.
+type Environment struct {
+	Network        string            `json:"network"` // full, trusted or custom
+	Allow          []string          `json:"allow,omitempty"`
+	IncludeDefault bool              `json:"include-default-domains,omitempty"`
+	Env            map[string]string `json:"env,omitempty"`
+	// Secrets are names: the values are those that the environment of the caller has.
+	Secrets []string `json:"secrets,omitempty"`
+	Image   string   `json:"image,omitempty"`
+	Repos   []string `json:"repos,omitempty"`
+}
+
+// parseEnvironments reads a JSON object from name to environment.
+func parseEnvironments(text string) (map[string]Environment, error) {
+	var all map[string]Environment
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&all); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("not a JSON object from name to environment (offset %d)", syntax.Offset)
+		}
+		return nil, fmt.Errorf("not a mapping from name to environment with network, allow, include-default-domains, env, secrets, image and repos: %s", fieldOf(err))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one JSON object")
+	}
+	for name, e := range all {
+		if e.Network == "" {
+			return nil, fmt.Errorf("environment %q: it needs a network: full, trusted or custom", name)
+		}
+		for _, v := range slices.Concat(slices.Collect(maps.Keys(e.Env)), e.Secrets) {
+			if err := CheckVar(v); err != nil {
+				return nil, fmt.Errorf("environment %q: %w", name, err)
+			}
+		}
+	}
+	return all, nil
+}
