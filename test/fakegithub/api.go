@@ -41,6 +41,11 @@ func (s *Server) api() http.Handler {
 		if f.ends(w, s) {
 			return
 		}
+		if to := s.movedTo(r, in.PathParams); to != "" {
+			w.Header().Set("Location", to)
+			s.send(w, refusal(redirect(r.Method), "Moved Permanently"), f)
+			return
+		}
 		a := s.perform(r, op, in.PathParams)
 		f.alters(a)
 		if f == nil && declared(in, a.status) {
@@ -48,6 +53,27 @@ func (s *Server) api() http.Handler {
 		}
 		s.send(w, a, f)
 	})
+}
+
+// movedTo is the address of a request to a repository by its old name.
+func (s *Server) movedTo(r *http.Request, params map[string]string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := params["owner"] + "/" + params["repo"]
+	now := s.renamed[strings.ToLower(old)]
+	if now == nil || s.repo(params["owner"], params["repo"]) != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(r.URL.RequestURI(), old)
+	return s.URL + "/api/v3/repos/" + now.Owner + "/" + now.Name + rest
+}
+
+// redirect is how GitHub sends a request elsewhere: one that does something as it is.
+func redirect(method string) int {
+	if method == http.MethodGet {
+		return http.StatusMovedPermanently
+	}
+	return http.StatusTemporaryRedirect
 }
 
 // ends reports whether a fault takes the place of the answer, and sends it.

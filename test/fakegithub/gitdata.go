@@ -18,10 +18,16 @@ func (s *Server) ofRepo(r *http.Request, op string, params map[string]string) an
 	defer s.mu.Unlock()
 	permission, want := "contents", "write"
 	switch op {
-	case OpPulls:
+	case OpPulls, OpGetPull, OpReviews:
 		permission, want = "pull_requests", "read"
 	case OpPull, OpLabels:
 		permission = "pull_requests"
+	case OpChecks:
+		permission, want = "checks", "read"
+	case OpStatuses:
+		permission, want = "statuses", "read"
+	case OpActions:
+		permission, want = "actions", "read"
 	}
 	repo := s.repo(params["owner"], params["repo"])
 	t, refused := s.may(bearerOf(r), repo, permission, want)
@@ -43,6 +49,10 @@ func (s *Server) ofRepo(r *http.Request, op string, params map[string]string) an
 		return s.createPull(r, repo)
 	case OpLabels:
 		return s.addLabels(r, repo, params["issue_number"])
+	case OpMerge:
+		return s.merge(r, repo, t)
+	case OpGetPull, OpReviews, OpChecks, OpStatuses, OpActions:
+		return s.followed(r, repo, op, params)
 	}
 	s.t.Errorf("the fake does not serve %s", op)
 	return refusal(http.StatusNotFound, "Not Found")
@@ -241,26 +251,39 @@ func (s *Server) createCommit(r *http.Request, repo *Repo, t *token) answer {
 		}
 	}
 	signed := t.app != nil && in.Author == nil && in.Committer == nil && !s.o.NoSigning
-	author := "octocat <octocat@example.com>"
-	if t.app != nil {
-		author = t.app.Slug + "[bot] <" + strconv.FormatInt(t.app.ID, 10) + "+" + t.app.Slug + "[bot]@users.noreply.github.com>"
-	}
 	now := s.o.Clock()
-	var text strings.Builder
-	fmt.Fprintf(&text, "tree %s\n", in.Tree)
-	for _, p := range in.Parents {
-		fmt.Fprintf(&text, "parent %s\n", p)
-	}
-	fmt.Fprintf(&text, "author %s %d +0000\ncommitter %s %d +0000\n", author, now.Unix(), webFlow, now.Unix())
-	if signed {
-		text.WriteString("gpgsig -----BEGIN PGP SIGNATURE-----\n \n fake\n -----END PGP SIGNATURE-----\n")
-	}
-	text.WriteString("\n" + in.Message)
-	oid, err := s.command(repo.Dir, nil, []byte(text.String()), "hash-object", "-w", "-t", "commit", "--stdin")
+	oid, err := s.writeCommit(repo, t, commitText{in.Tree, in.Message, in.Parents, signed, now})
 	if err != nil {
 		return unprocessable("%v", err)
 	}
 	return answer{http.StatusCreated, s.describeCommit(repo, oid, in.Message, in.Tree, in.Parents, signed, now)}
+}
+
+// commitText is what is in a commit beside its people.
+type commitText struct {
+	tree, message string
+	parents       []string
+	signed        bool
+	now           time.Time
+}
+
+// writeCommit makes a commit of whoever holds a token.
+func (s *Server) writeCommit(repo *Repo, t *token, c commitText) (string, error) {
+	author := "octocat <octocat@example.com>"
+	if t.app != nil {
+		author = t.app.Slug + "[bot] <" + strconv.FormatInt(t.app.ID, 10) + "+" + t.app.Slug + "[bot]@users.noreply.github.com>"
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "tree %s\n", c.tree)
+	for _, p := range c.parents {
+		fmt.Fprintf(&text, "parent %s\n", p)
+	}
+	fmt.Fprintf(&text, "author %s %d +0000\ncommitter %s %d +0000\n", author, c.now.Unix(), webFlow, c.now.Unix())
+	if c.signed {
+		text.WriteString("gpgsig -----BEGIN PGP SIGNATURE-----\n \n fake\n -----END PGP SIGNATURE-----\n")
+	}
+	text.WriteString("\n" + c.message)
+	return s.command(repo.Dir, nil, []byte(text.String()), "hash-object", "-w", "-t", "commit", "--stdin")
 }
 
 func (s *Server) describeCommit(repo *Repo, oid, message, tree string, parents []string, signed bool, now time.Time) any {

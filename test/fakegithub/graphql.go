@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	_ "embed"
 	"net/http"
 	"strings"
@@ -86,6 +87,8 @@ func (s *Server) execute(d document, bearer string) map[string]any {
 			v, kind, problem = s.queryRepository(args, bearer)
 		case "updateRefs":
 			v, kind, problem = s.updateRefs(args["input"].(map[string]any), bearer)
+		case "createCommitOnBranch":
+			v, kind, problem = s.commitOnBranch(args["input"].(map[string]any), bearer)
 		}
 		if kind == "UNAUTHORIZED" {
 			return nil
@@ -168,6 +171,7 @@ func (s *Server) queryRepository(args map[string]any, bearer string) (v any, kin
 		"id": repo.nodeID(), "nameWithOwner": repo.Owner + "/" + repo.Name, "isArchived": repo.Archived, "url": s.webURL(repo),
 		"ref":          resolver(func(args map[string]any) any { return s.queryRef(repo, args["qualifiedName"].(string)) }),
 		"pullRequests": resolver(func(args map[string]any) any { return s.queryPulls(repo, args) }),
+		"pullRequest":  resolver(func(args map[string]any) any { return s.queryPull(repo, args["number"], bearer) }),
 	}
 	if s.tip(repo, "refs/heads/"+repo.Default) != "" {
 		m["defaultBranchRef"] = map[string]any{"id": "REF_1", "name": repo.Default}
@@ -180,9 +184,13 @@ func (s *Server) queryRef(repo *Repo, name string) any {
 	if oid == "" {
 		return nil
 	}
+	return map[string]any{"id": "REF_" + name, "name": strings.TrimPrefix(name, "refs/heads/"), "target": s.queryCommit(repo, oid)}
+}
+
+func (s *Server) queryCommit(repo *Repo, oid string) map[string]any {
 	text, err := s.command(repo.Dir, nil, nil, "cat-file", "commit", oid)
 	if err != nil {
-		s.t.Errorf("read %s: %v", name, err)
+		s.t.Errorf("read %s: %v", oid, err)
 	}
 	head, message, _ := strings.Cut(text, "\n\n")
 	parents := []any{}
@@ -199,7 +207,7 @@ func (s *Server) queryRef(repo *Repo, name string) any {
 		}
 	}
 	c["parents"] = map[string]any{"nodes": parents, "totalCount": len(parents)}
-	return map[string]any{"id": "REF_" + name, "name": strings.TrimPrefix(name, "refs/heads/"), "target": c}
+	return c
 }
 
 func (s *Server) queryPulls(repo *Repo, args map[string]any) any {
@@ -237,14 +245,19 @@ func (s *Server) updateRefs(in map[string]any, bearer string) (v any, kind, prob
 		force, _ := u["force"].(bool)
 		tip := s.tip(repo, name)
 		switch {
-		case before != "" && before != tip:
+		case before != "" && before != tip && (before != noOID || tip != ""):
 			return nil, "STALE_DATA", "Expected ref to point to \"" + before + "\" but it did not."
+		case after == noOID && tip == "":
+			return nil, "UNPROCESSABLE", "Reference does not exist"
+		case after == noOID:
+			todo.WriteString("delete " + name + " " + tip + "\n")
+			continue
 		case !s.has(repo, "commit", after):
 			return nil, "UNPROCESSABLE", "Object does not exist"
 		case tip != "" && !force && !s.descends(repo, after, tip):
 			return nil, "UNPROCESSABLE", "Update is not a fast forward"
 		}
-		todo.WriteString("update " + name + " " + after + " " + tip + "\n")
+		todo.WriteString("update " + name + " " + after + " " + cmp.Or(tip, noOID) + "\n")
 	}
 	todo.WriteString("commit\n")
 	if _, err := s.command(repo.Dir, nil, []byte(todo.String()), "update-ref", "--stdin"); err != nil {
@@ -252,6 +265,9 @@ func (s *Server) updateRefs(in map[string]any, bearer string) (v any, kind, prob
 	}
 	return map[string]any{"clientMutationId": nil}, "", ""
 }
+
+// noOID is the name of no object: what a ref is that does not exist.
+const noOID = "0000000000000000000000000000000000000000"
 
 func text(v any) string {
 	t, _ := v.(string)

@@ -16,12 +16,16 @@ func (s *Server) describePull(repo *Repo, p *Pull, schema string) any {
 	if p.Closed {
 		state = "closed"
 	}
-	return s.fill(schema, map[string]any{
+	m := map[string]any{
 		"number": p.Number, "title": p.Title, "body": p.Body, "draft": p.Draft, "state": state, "labels": labels,
 		"html_url": s.webURL(repo) + "/pull/" + strconv.Itoa(p.Number),
 		"head":     map[string]any{"ref": p.Head, "label": repo.Owner + ":" + p.Head, "sha": s.tip(repo, "refs/heads/"+p.Head)},
 		"base":     map[string]any{"ref": p.Base, "label": repo.Owner + ":" + p.Base, "sha": s.tip(repo, "refs/heads/"+p.Base)},
-	})
+	}
+	if schema == "pull-request" {
+		m["merged"] = p.Merged
+	}
+	return s.fill(schema, m)
 }
 
 func (s *Server) label(name string) any {

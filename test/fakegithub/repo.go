@@ -21,6 +21,7 @@ type Repo struct {
 	NoPush      bool // refuses every push, as a push ruleset does
 
 	pulls []*Pull
+	ci    map[string]*CI // by commits
 }
 
 // Pull is a pull request.
@@ -30,7 +31,9 @@ type Pull struct {
 	Title, Body       string
 	Draft, CrossForks bool
 	Labels            []string
-	Closed            bool
+	Closed, Merged    bool
+	Reviews           []Review
+	Threads           []Thread
 }
 
 // AddRepo makes an empty repository whose default branch is main.

@@ -37,8 +37,8 @@ func kept() map[string]string {
 	signature := "isValid state wasSignedByGitHub"
 	return map[string]string{
 		"Query":                 "repository",
-		"Mutation":              "updateRefs",
-		"Repository":            "id nameWithOwner isArchived url defaultBranchRef ref pullRequests",
+		"Mutation":              "updateRefs createCommitOnBranch",
+		"Repository":            "id nameWithOwner isArchived url defaultBranchRef ref pullRequest pullRequests",
 		"Ref":                   "id name target",
 		"Node":                  "id",
 		"GitObject":             "id oid",
@@ -53,8 +53,17 @@ func kept() map[string]string {
 		"SshSignature":          signature,
 		"UnknownSignature":      signature,
 		"PullRequestConnection": "nodes totalCount",
-		"PullRequest":           "id number url isDraft baseRefName headRefName isCrossRepository state",
+		"PullRequest":           "id number url isDraft baseRefName headRefName isCrossRepository state reviewThreads",
 		"UpdateRefsPayload":     "clientMutationId",
+
+		"CreateCommitOnBranchPayload":        "clientMutationId commit ref",
+		"PullRequestReviewThreadConnection":  "nodes totalCount",
+		"PullRequestReviewThread":            "id isResolved isOutdated path line comments",
+		"PullRequestReviewCommentConnection": "nodes totalCount",
+		"PullRequestReviewComment":           "id author authorAssociation body url",
+		"Actor":                              "login",
+		"Bot":                                "id login",
+		"User":                               "id login",
 	}
 }
 

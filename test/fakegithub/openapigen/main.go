@@ -44,7 +44,13 @@ func operations() map[string][]string {
 		"/repos/{owner}/{repo}/git/trees":                    {"post"},
 		"/repos/{owner}/{repo}/git/commits":                  {"post"},
 		"/repos/{owner}/{repo}/git/refs":                     {"post"},
+		"/repos/{owner}/{repo}/merges":                       {"post"},
 		"/repos/{owner}/{repo}/pulls":                        {"get", "post"},
+		"/repos/{owner}/{repo}/pulls/{pull_number}":          {"get"},
+		"/repos/{owner}/{repo}/pulls/{pull_number}/reviews":  {"get"},
+		"/repos/{owner}/{repo}/commits/{ref}/check-runs":     {"get"},
+		"/repos/{owner}/{repo}/commits/{ref}/status":         {"get"},
+		"/repos/{owner}/{repo}/actions/runs":                 {"get"},
 		"/repos/{owner}/{repo}/issues/{issue_number}/labels": {"post"},
 	}
 }
