@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Insights/insightscli/internal/agentserver/relay"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
@@ -54,7 +55,7 @@ func (s *Server) serveEvents(ctx context.Context, conn net.Conn) error {
 	s.following.Add(1)
 	defer s.following.Add(-1)
 	ctx, cancel := s.follower.take(ctx)
-	stop := context.AfterFunc(ctx, func() { hangUp(conn) }) // a newer stream, or the end of the link
+	stop := context.AfterFunc(ctx, func() { relay.HangUp(conn) }) // a newer stream, or the end of the link
 	defer stop()
 	s.journal.ack(req.From)
 	var acks sync.WaitGroup
@@ -64,16 +65,9 @@ func (s *Server) serveEvents(ctx context.Context, conn net.Conn) error {
 	})
 	s.sendFrames(ctx, wire.NewFrameWriter(conn), req.From)
 	cancel()
-	hangUp(conn)
+	relay.HangUp(conn)
 	acks.Wait()
 	return nil
-}
-
-// hangUp closes a stream for our reader too: a stream that is closed on one side only
-// can still be read.
-func hangUp(conn net.Conn) {
-	_ = conn.SetReadDeadline(time.Unix(1, 0))
-	_ = conn.Close()
 }
 
 func (s *Server) readAcks(in io.Reader) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Insights/insightscli/internal/agentserver/relay"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
@@ -99,7 +100,7 @@ type streamConn struct {
 
 // Close implements net.Conn.
 func (c *streamConn) Close() error {
-	hangUp(c.Conn)
+	relay.HangUp(c.Conn)
 	c.once.Do(func() { close(c.closed) })
 	return nil
 }

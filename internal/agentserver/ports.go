@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Insights/insightscli/internal/agentserver/relay"
 	"github.com/Insights/insightscli/internal/link"
 )
 
@@ -26,9 +27,6 @@ const (
 	lookAway = 500 * time.Millisecond
 	// refuseTime bounds the wait for a refused client to take its answer.
 	refuseTime = 5 * time.Second
-	// halfOpen is how long one direction may go on after the other has ended. The
-	// multiplexer has the same bound for a stream that we have closed.
-	halfOpen = 5 * time.Minute
 	// retryAfter is told to a client that is refused, in seconds.
 	retryAfter = 5
 	// acceptPause keeps a failing Accept from spinning.
@@ -42,6 +40,7 @@ type port struct {
 	open    func(ctx context.Context, service string) (net.Conn, error)
 	log     *slog.Logger
 	slots   chan struct{}
+	relay   relay.Relay
 }
 
 // listenPorts opens the port of every service that the host offers, on loopback only.
@@ -102,9 +101,9 @@ func (p *port) carry(ctx context.Context, conn *net.TCPConn) {
 	stream, err := p.await(ctx, conn)
 	switch {
 	case err == nil:
-		join(ctx, conn, stream)
+		p.relay.Join(ctx, conn, stream, link.Lost(stream))
 	case ctx.Err() != nil:
-		cut(conn)
+		relay.Cut(conn)
 	default:
 		p.log.Debug("refused", "service", p.service, "err", err)
 		refuse(ctx, conn, p.service, err)
@@ -141,7 +140,7 @@ func (p *port) await(ctx context.Context, conn *net.TCPConn) (net.Conn, error) {
 	stream, err := p.open(ctx, p.service)
 	switch {
 	case err == nil && time.Since(began) > lookAway && hasGone(conn):
-		hangUp(stream)
+		relay.HangUp(stream)
 		return nil, errGone
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -149,78 +148,12 @@ func (p *port) await(ctx context.Context, conn *net.TCPConn) (net.Conn, error) {
 	return stream, err
 }
 
-// join carries bytes both ways until both directions have ended, one of them has long
-// ended, or the link has. What a lost link cuts off is cut for the client too, so that it
-// is not taken for the whole.
-func join(ctx context.Context, conn *net.TCPConn, stream net.Conn) {
-	lost := link.Lost(stream)
-	end := sync.OnceFunc(func() { hangUp(stream) })
-	var ways sync.WaitGroup
-	ways.Go(func() { // to the host
-		_, err := io.Copy(stream, onlyReader{conn})
-		_ = stream.Close() // its own direction only
-		if err != nil {
-			end()
-			_ = conn.Close()
-			return
-		}
-		_ = stream.SetReadDeadline(time.Now().Add(halfOpen))
-	})
-	ways.Go(func() { // to the client
-		_, err := io.Copy(onlyWriter{conn}, stream)
-		if err != nil || isClosed(lost) {
-			cut(conn)
-			end()
-			return
-		}
-		_ = conn.CloseWrite()
-		_ = conn.SetReadDeadline(time.Now().Add(halfOpen))
-	})
-	over := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-over:
-			return
-		case <-lost:
-		case <-ctx.Done():
-		}
-		cut(conn)
-		end()
-	})
-	ways.Wait()
-	close(over)
-	watching.Wait()
-	end()
-}
-
-// onlyReader and onlyWriter hide what io.Copy would use instead: splice does not know
-// our streams, and its attempt costs a pipe for each connection.
-type onlyReader struct{ io.Reader }
-
-type onlyWriter struct{ io.Writer }
-
-// cut ends a connection so that the other side sees an error, not an end.
-func cut(conn *net.TCPConn) {
-	_ = conn.SetLinger(0)
-	_ = conn.Close()
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // refuse answers a client in HTTP, which all services speak. It waits for the beginning
 // of the request, since clients throw away an answer that comes before they have asked,
 // and takes the rest of it after: a connection that is closed with unread bytes is reset,
 // and the answer lost.
 func refuse(ctx context.Context, conn *net.TCPConn, service string, err error) {
-	stop := context.AfterFunc(ctx, func() { cut(conn) })
+	stop := context.AfterFunc(ctx, func() { relay.Cut(conn) })
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(refuseTime))
 	if _, err := conn.Read(make([]byte, 1)); err != nil && !errors.Is(err, io.EOF) {
@@ -230,7 +163,7 @@ func refuse(ctx context.Context, conn *net.TCPConn, service string, err error) {
 		return
 	}
 	_ = conn.CloseWrite()
-	_, _ = io.Copy(io.Discard, onlyReader{conn})
+	_, _ = io.Copy(io.Discard, conn)
 }
 
 // refusal is the whole answer. Its body is an error as the model APIs write theirs, so

@@ -308,3 +308,12 @@ func TestDriverOfAnAgent(t *testing.T) {
 		}
 	}
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
