@@ -24,12 +24,12 @@ var layers = map[string]int{
 
 	// ports and tools: what several edges speak
 	"internal/sandbox": 1, "internal/link": 1, "internal/secret/seal": 1, "internal/statedb/dberr": 1,
-	"internal/agentserver/proc": 1, "internal/reply": 1, "internal/agentcli": 1, "setup/dotenv": 1,
+	"internal/agentserver/proc": 1, "internal/agentserver/relay": 1, "internal/reply": 1, "internal/agentcli": 1, "setup/dotenv": 1,
 	"internal/ghclient": 1,
 
 	// edges: one thing each, over its own SDK
 	"internal/config": 2, "internal/statedb": 2, "internal/journal": 2, "internal/owner": 2, "internal/platform": 2,
-	"internal/agent": 2, "internal/agentserver": 2, "internal/agentserver/embedded": 2, "internal/agentserver/jail": 2,
+	"internal/agent": 2, "internal/agentserver": 2, "internal/agentserver/capture": 2, "internal/agentserver/embedded": 2, "internal/agentserver/jail": 2,
 	"internal/repo": 2, "internal/image": 2, "internal/skills": 2, "internal/egress": 2,
 	"internal/gateway/onestream": 1, "internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2,
 	"internal/signing": 2,
