@@ -24,8 +24,9 @@ var layers = map[string]int{
 
 	// ports and tools: what several edges speak
 	"internal/sandbox": 1, "internal/link": 1, "internal/secret/seal": 1, "internal/statedb/dberr": 1,
-	"internal/agentserver/proc": 1, "internal/agentserver/relay": 1, "internal/reply": 1, "internal/agentcli": 1, "setup/dotenv": 1,
+	"internal/agentserver/proc": 1, "internal/agentserver/relay": 1, "internal/agentcli": 1, "setup/dotenv": 1,
 	"internal/ghclient": 1,
+	"internal/reply":    2, "internal/reply/jsonschema": 1, "internal/reply/jsonschema/kind": 0, "internal/reply/jsonschema/message": -1,
 
 	// edges: one thing each, over its own SDK
 	"internal/config": 2, "internal/statedb": 2, "internal/journal": 2, "internal/owner": 2, "internal/platform": 2,
@@ -33,7 +34,7 @@ var layers = map[string]int{
 	"internal/repo": 2, "internal/image": 2, "internal/skills": 2, "internal/egress": 2,
 	"internal/gateway/onestream": 1, "internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2,
 	"internal/signing": 2,
-	"setup":            2, "ghapp": 2,
+	"setup": 2, "ghapp": 2,
 
 	// drivers
 	"internal/sandbox/docker": 3, "internal/sandbox/local": 3, "internal/sandbox/memory": 3,
@@ -68,7 +69,7 @@ var importers = map[string][]string{
 	"github.com/modal-labs/modal-client":     {"internal/sandbox/modal"},
 	"github.com/coder/acp-go-sdk":            {"internal/agentserver/acp"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/gateway/mcp"},
-	"github.com/santhosh-tekuri/jsonschema":  {"internal/reply"},
+	"github.com/santhosh-tekuri/jsonschema":  {"internal/reply/jsonschemagen"}, // see there
 	"github.com/getkin/kin-openapi":          {"test/fakegithub"},
 	"github.com/vektah/gqlparser":            {"test/fakegithub", "test/fakegithub/graphqlgen"},
 	"github.com/moby/profiles":               {"internal/agentserver/jail/seccomp/gen", "internal/sandbox/docker/seccompgen"},
@@ -145,6 +146,25 @@ func TestEverySDKHasItsImporter(t *testing.T) {
 					t.Errorf("%s imports %s; only %s may", name, imp, strings.Join(who, ", "))
 				}
 			}
+		}
+	}
+}
+
+// What is compiled into the command is initialised whenever it starts.
+// cmd/insightscli has the bounds of what that may cost.
+func TestStartDoesWithout(t *testing.T) {
+	banned := map[string]string{
+		"github.com/santhosh-tekuri/jsonschema/v6": "it compiles the schemas of all drafts; internal/reply/jsonschema is the copy that waits",
+		"golang.org/x/text/message":                "its tables of languages are for nobody here",
+		"testing":                                  "it is for tests",
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/insightscli").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if why, ok := banned[dep]; ok {
+			t.Errorf("the command holds %s: %s", dep, why)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/Insights/insightscli/internal/reply/jsonschema"
+	"github.com/Insights/insightscli/internal/reply/jsonschema/kind"
 )
 
 const (

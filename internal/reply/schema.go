@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/reply/jsonschema"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/Insights/insightscli/internal/reply/jsonschema"
 )
 
 // maxChain bounds how many schemas may apply to one value through each other.
