@@ -11,6 +11,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Bounds of artifacts, in bytes. Content comes in the request itself, which is held in
@@ -133,9 +134,13 @@ func (h *Hub) fetch(ctx context.Context, file string) (io.ReadCloser, error) {
 }
 
 var (
-	notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+	notInNames = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+	})
 	// reserved are names that are devices on Windows, with any ending.
-	reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
+	reserved = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
+	})
 )
 
 // artifactName makes one harmless element of a path of what the agent wrote, or "" when
@@ -144,7 +149,7 @@ func artifactName(s string) string {
 	if i := strings.LastIndexAny(s, `/\`); i >= 0 {
 		s = s[i+1:]
 	}
-	s = strings.TrimLeft(notInNames.ReplaceAllString(s, "-"), ".-")
+	s = strings.TrimLeft(notInNames().ReplaceAllString(s, "-"), ".-")
 	if len(s) > maxName {
 		ext := path.Ext(s)
 		if len(ext) > 16 {
@@ -153,7 +158,7 @@ func artifactName(s string) string {
 		s = s[:maxName-len(ext)] + ext
 	}
 	s = strings.TrimRight(s, ".")
-	if reserved.MatchString(s) {
+	if reserved().MatchString(s) {
 		s = "_" + s
 	}
 	return s

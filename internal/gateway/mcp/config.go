@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/secret"
@@ -75,8 +76,12 @@ type Artifact struct {
 }
 
 var (
-	serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+	serverName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	})
+	headerName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+	})
 )
 
 // Validate checks what the user wrote about a server. Errors are of kind Config, have a
@@ -86,7 +91,7 @@ func Validate(s task.MCPServer) error {
 		return errs.New("mcp.Validate", errs.Config, hint, "MCP server %q: "+format, append([]any{s.Name}, args...)...)
 	}
 	switch {
-	case !serverName.MatchString(s.Name) || strings.Contains(s.Name, "__"):
+	case !serverName().MatchString(s.Name) || strings.Contains(s.Name, "__"):
 		return bad("use lower-case letters, digits, - and single _, such as my-server", "that is no name for a server")
 	case s.Name == Own || s.Name == Insights || s.Name == "mcp":
 		return bad("give it another name", "the name is taken by a server of ours")
@@ -98,7 +103,7 @@ func Validate(s task.MCPServer) error {
 		return bad("write it as http://HOST:PORT/PATH or https://HOST/PATH", "%q is no address of an MCP server", s.URL)
 	}
 	for k := range s.Headers {
-		if !headerName.MatchString(k) {
+		if !headerName().MatchString(k) {
 			return bad("write headers as a mapping from name to value", "%q is no name of a header", k)
 		}
 	}

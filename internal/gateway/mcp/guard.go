@@ -15,8 +15,10 @@ import (
 
 // writes matches the names of tools that change something, for servers that do not
 // annotate theirs.
-var writes = regexp.MustCompile(`(^|-)(partial-update|update|patch|delete|destroy|create|add|set|put|post|remove|archive|restore|` +
-	`enable|disable|move|rename|copy|duplicate|launch|pause|resume|reset|end|ship|merge|invite|write|import|upload|send)(-|$)`)
+var writes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|-)(partial-update|update|patch|delete|destroy|create|add|set|put|post|remove|archive|restore|` +
+		`enable|disable|move|rename|copy|duplicate|launch|pause|resume|reset|end|ship|merge|invite|write|import|upload|send)(-|$)`)
+})
 
 // guard decides which tools of one server are listed and called.
 type guard struct {
@@ -49,7 +51,7 @@ func (g *guard) listed(t *sdk.Tool) bool {
 	case t.Annotations != nil:
 		return t.Annotations.ReadOnlyHint
 	}
-	return !writes.MatchString(kebab(t.Name))
+	return !writes().MatchString(kebab(t.Name))
 }
 
 // check decides about one call: refused is what the model is told if it may not be made.
@@ -63,7 +65,7 @@ func (g *guard) check(ctx context.Context, t *sdk.Tool, args json.RawMessage) (r
 			return fmt.Sprintf("%q may change data, and this run may only read: its scopes have no write.", t.Name), nil
 		}
 		for _, n := range names[1:] {
-			if writes.MatchString(kebab(n)) {
+			if writes().MatchString(kebab(n)) {
 				return fmt.Sprintf("%q may change data, and this run may only read: its scopes have no write.", cut(n, maxName)), nil
 			}
 		}

@@ -25,7 +25,9 @@ const (
 )
 
 // toolName is what names of tools look like in every agent.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`)
+})
 
 // relay is a server for the agent whose answers are those of another one. It registers
 // nothing with the SDK, whose registration panics on schemas that it does not like:
@@ -184,7 +186,7 @@ func (r *relay) list(ctx context.Context) ([]*sdk.Tool, error) {
 	defer cancel()
 	var all []*sdk.Tool
 	err := r.up.do(ctx, true, func(ctx context.Context, cs *sdk.ClientSession) (err error) {
-		all, err = collect(cs.Tools(ctx, nil), func(t *sdk.Tool) bool { return toolName.MatchString(t.Name) })
+		all, err = collect(cs.Tools(ctx, nil), func(t *sdk.Tool) bool { return toolName().MatchString(t.Name) })
 		return err
 	})
 	r.mu.Lock()
