@@ -34,7 +34,7 @@ var layers = map[string]int{
 	"internal/repo": 2, "internal/image": 2, "internal/skills": 2, "internal/egress": 2,
 	"internal/gateway/onestream": 1, "internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2,
 	"internal/signing": 2,
-	"setup": 2, "ghapp": 2,
+	"setup":            2, "ghapp": 2,
 
 	// drivers
 	"internal/sandbox/docker": 3, "internal/sandbox/local": 3, "internal/sandbox/memory": 3,
