@@ -22,8 +22,8 @@ import (
 // Container is the first thing that PID 1 of a container does, as root with CHOWN,
 // KILL, NET_ADMIN, SETGID, SETPCAP and SETUID and nothing else, or as the agent
 // itself where the engine maps one uid only. It reads the boot file and removes it,
-// listens for the host, refuses metadata addresses, makes the agent's passwd entry, git
-// and directories, and gives up every capability but KILL, SETGID and SETUID, which
+// listens for the host, refuses metadata addresses or captures every connection, makes the
+// agent's passwd entry, git and directories, and gives up every capability but KILL, SETGID and SETUID, which
 // no process of the agent inherits.
 func Container() (*Jail, error) {
 	keepDescriptors()
@@ -43,10 +43,8 @@ func Container() (*Jail, error) {
 		return nil, step(plan.StepJob, err)
 	}
 	j.walls = walls{uid: j.Boot.UID, gid: j.Boot.GID, oneUID: os.Geteuid() == j.Boot.UID}
-	if os.Geteuid() == 0 {
-		if err := prepareContainer(j.Boot); err != nil {
-			return nil, errors.Join(err, j.Listener.Close())
-		}
+	if err := j.prepareContainer(); err != nil {
+		return nil, errors.Join(err, j.Listener.Close())
 	}
 	return j, step(plan.StepCaps, surrenderContainer(j.walls))
 }
@@ -85,11 +83,16 @@ func takeBoot(path string) (wire.Boot, error) {
 	return boot, json.Unmarshal(data, &boot)
 }
 
-func prepareContainer(boot wire.Boot) error {
-	if hasInterfaces() {
-		if err := refuseMetadata(); err != nil {
-			return step(plan.StepNetwork, err)
+func (j *Jail) prepareContainer() error {
+	boot := j.Boot
+	if os.Geteuid() != 0 {
+		if boot.Capture {
+			return step(plan.StepNetwork, errors.New("the capture of connections needs a PID 1 that is root in its container"))
 		}
+		return nil
+	}
+	if err := j.wayOut(); err != nil {
+		return err
 	}
 	if err := nameAgent("/etc/passwd", passwdLine(boot.Home, boot.UID, boot.GID), boot.UID); err != nil {
 		return step(plan.StepFiles, err)
@@ -106,6 +109,63 @@ func prepareContainer(boot wire.Boot) error {
 		}
 	}
 	return nil
+}
+
+// wayOut makes the network of the container: a bridge without metadata services, or the
+// capture of all connections, which has no other interface than loopback.
+func (j *Jail) wayOut() error {
+	interfaces := hasInterfaces()
+	switch {
+	case !j.Boot.Capture && interfaces:
+		return step(plan.StepNetwork, refuseMetadata())
+	case !j.Boot.Capture:
+		return nil
+	case interfaces:
+		return step(plan.StepNetwork, errors.New("a sandbox whose connections are captured has a network of its own"))
+	}
+	// The sysctls are the engine's to set: PID 1 sees them read-only.
+	if err := loopbackUp(); err != nil {
+		return step(plan.StepNetwork, err)
+	}
+	if err := ownResolver("/etc", j.Boot); err != nil {
+		return step(plan.StepFiles, err)
+	}
+	var err error
+	j.Capture, err = openCapture(j.Boot.Allow, captureRules)
+	return err
+}
+
+// ownResolver replaces what an image or its engine says about how names are looked up. The
+// engine has bound files over two of the three, so that they are written to, and not
+// replaced; a link that an image has planted is.
+func ownResolver(dir string, boot wire.Boot) error {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	own := ownFiles(hostname, boot.Home, boot.UID, boot.GID)
+	for _, name := range []string{"hosts", "resolv.conf", "nsswitch.conf"} {
+		if err := replace(filepath.Join(dir, name), own[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func replace(path, text string) error {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC | unix.O_NOFOLLOW
+	f, err := os.OpenFile(path, flags, 0o644)
+	if errors.Is(err, unix.ELOOP) {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		f, err = os.OpenFile(path, flags, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // hasInterfaces reports whether there is another interface than loopback.

@@ -174,8 +174,8 @@ func etcFamily(name string) bool {
 	return strings.HasSuffix(name, etcSuffixed)
 }
 
-// ownFiles are the files of /etc that are ours. A sandbox with loopback only has
-// no resolver; an empty resolv.conf means 127.0.0.1, which refuses at once.
+// ownFiles are the files of /etc that are ours. Names are asked for at 127.0.0.1, which
+// answers at once, or refuses at once where nobody answers for names.
 func ownFiles(hostname, home string, uid, gid int) map[string]string {
 	var hosts strings.Builder
 	hosts.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
@@ -183,7 +183,7 @@ func ownFiles(hostname, home string, uid, gid int) map[string]string {
 	return map[string]string{
 		"hostname":      hostname + "\n",
 		"hosts":         hosts.String(),
-		"resolv.conf":   "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+		"resolv.conf":   "nameserver 127.0.0.1\noptions timeout:1 attempts:3\n",
 		"nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\nrpc: files\n",
 		"passwd":        passwd(home, uid, gid),
 		"group":         group(gid),

@@ -43,11 +43,16 @@ func initialise() (*Jail, error) {
 		return nil, step(plan.StepJob, err)
 	}
 	b := rootBuilder{Plan: job.Plan}
+	if !job.Plan.Probe {
+		if err := json.Unmarshal(job.Boot, &b.boot); err != nil {
+			return nil, step(plan.StepJob, err)
+		}
+	}
 	if err := b.build(); err != nil || job.Plan.Probe {
 		return nil, err
 	}
 	unix.Umask(0o022)
-	return finish(job, files)
+	return b.finish(files)
 }
 
 // maxLog bounds every file that PID 1 itself writes to: its log on the host's disk,
@@ -83,23 +88,19 @@ func readJob(pipe *os.File) (plan.Job, error) {
 	return job, json.Unmarshal(data, &job)
 }
 
-func finish(job plan.Job, files unix.Rlimit) (*Jail, error) {
-	j := &Jail{walls: walls{
-		uid: job.Plan.UID, gid: job.Plan.GID, nproc: job.Plan.NProc, files: files,
-		oneUID: job.Plan.OneUID, staged: true,
+func (b *rootBuilder) finish(files unix.Rlimit) (*Jail, error) {
+	j := &Jail{Boot: b.boot, Capture: b.capture, walls: walls{
+		uid: b.UID, gid: b.GID, nproc: b.NProc, files: files, oneUID: b.OneUID, staged: true,
 	}}
-	if err := json.Unmarshal(job.Boot, &j.Boot); err != nil {
-		return nil, step(plan.StepJob, err)
-	}
 	listener, err := inheritedListener()
 	if err != nil {
 		return nil, step(plan.StepJob, err)
 	}
 	j.Listener = listener
-	if err := unix.Sethostname([]byte(job.Plan.Hostname)); err != nil {
+	if err := unix.Sethostname([]byte(b.Hostname)); err != nil {
 		return nil, step(plan.StepFiles, os.NewSyscallError("sethostname", err))
 	}
-	return j, step(plan.StepCaps, surrender(job.Plan))
+	return j, step(plan.StepCaps, surrender(b.Plan))
 }
 
 // surrender gives up what PID 1 needs no more. The bounding set is emptied in the

@@ -214,8 +214,8 @@ func TestMetadataIsRefused(t *testing.T) {
 			t.Errorf("%s can be reached", addr)
 		}
 	}
-	for i, p := range refused() {
-		msg := unreachable(p, uint32(i+1))
+	for _, p := range refused() {
+		msg := unreachable(p).message()
 		rt := msg[unix.NLMSG_HDRLEN:]
 		if int(binary.NativeEndian.Uint32(msg)) != len(msg) || len(msg)%unix.NLMSG_ALIGNTO != 0 || int(rt[1]) != p.Bits() || rt[7] != unix.RTN_UNREACHABLE {
 			t.Errorf("%s: % x", p, msg)

@@ -17,6 +17,9 @@ import (
 // rootBuilder makes the new root. Its methods run in the order of build.
 type rootBuilder struct {
 	plan.Plan
+	boot wire.Boot
+
+	capture *Capture // made by wayOut
 
 	mu   sync.Mutex // guards made
 	made []string   // where the host's files are mounted so far: nothing is created below
@@ -40,7 +43,7 @@ func (b *rootBuilder) build() error {
 
 // parts runs what is independent at the same time.
 func (b *rootBuilder) parts() error {
-	parts := []func() error{func() error { return network(oldRoot + "/proc/sys") }, b.system}
+	parts := []func() error{b.wayOut, b.system}
 	if !b.Probe {
 		parts = append(parts, b.etc, func() error { return shareInotify(oldRoot + "/proc/sys") })
 	}
@@ -56,6 +59,15 @@ func (b *rootBuilder) parts() error {
 		}
 	}
 	return nil
+}
+
+// wayOut makes the network of the sandbox: loopback, and what captures connections.
+func (b *rootBuilder) wayOut() error {
+	err := network(oldRoot + "/proc/sys")
+	if err == nil && b.boot.Capture {
+		b.capture, err = openCapture(b.boot.Allow, captureRules)
+	}
+	return err
 }
 
 // base puts a tmpfs in the place of the root, with the host below oldRoot.
