@@ -56,10 +56,11 @@ type access struct {
 
 	mu     sync.Mutex
 	opened map[string]grant
+	lists  map[string]listing
 }
 
 func newAccess(a Access, g *git, environ []string) *access {
-	return &access{Access: a, git: g, environ: environ, pause: ghclient.Pause, opened: map[string]grant{}}
+	return &access{Access: a, git: g, environ: environ, pause: ghclient.Pause, opened: map[string]grant{}, lists: map[string]listing{}}
 }
 
 // grant is what one source gave for one address.

@@ -99,7 +99,12 @@ func (w *mirrorWork) complete(ctx context.Context, s *source, st *start) error {
 	if !s.partial() {
 		return nil
 	}
-	out, err := w.git.text(ctx, call{gitDir: w.dir, args: []string{"rev-list", "--objects", "--missing=print", "--no-walk", st.commit}})
+	return w.fetchMissing(ctx, call{gitDir: w.dir, args: []string{"rev-list", "--objects", "--missing=print", "--no-walk", st.commit}})
+}
+
+// fetchMissing fetches what a listing of objects finds missing.
+func (w *mirrorWork) fetchMissing(ctx context.Context, list call) error {
+	out, err := w.git.text(ctx, list)
 	if err != nil {
 		return fmt.Errorf("look for missing files: %w", err)
 	}
