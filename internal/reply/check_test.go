@@ -122,7 +122,7 @@ func TestHonestReplyIsChecked(t *testing.T) {
 func TestProblemsAreShort(t *testing.T) {
 	s := compile(t, `{"type":"object","required":["a","b"],"additionalProperties":false,"properties":{
 		"a":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"n":{"maximum":9007199254740993}}}},
-		"b":{"anyOf":[{"type":"string"},{"type":"null"}]},"x/y":{"enum":["p","q"]},
+		"b":{"anyOf":[{"type":"string"},{"type":"null"}]},"x/y":{"enum":["p","q"]},"long":{"minLength":5000},
 		"k":{"oneOf":[{"properties":{"t":{"const":"one"}}},{"properties":{"t":{"const":"two"},"u":{"properties":{"v":{"minLength":3}}}}}]}}}`)
 	for value, want := range map[string]string{
 		`[]`:                                    "at the top: got array, want object",
@@ -133,6 +133,7 @@ func TestProblemsAreShort(t *testing.T) {
 		`{"a":[],"b":"","z":1}`:                 "at the top: additional properties 'z' not allowed",
 		`{"a":[{"n":9007199254740994}],"b":""}`: "at /a/0/n: it is 9007199254740994, more than 9007199254740993",
 		`{"a":[],"b":"","k":{"t":"two","u":{"v":"x"}}}`: "at /k/u/v: minLength: got 1, want 3",
+		`{"a":[],"b":"","long":"x"}`:                    "at /long: minLength: got 1, want 5000",
 	} {
 		err := s.Check([]byte(value))
 		var m *Mismatch
