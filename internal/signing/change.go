@@ -14,6 +14,8 @@ import (
 // The modes of a tree that are treated in their own way.
 const (
 	modeNone   = "000000"
+	modeFile   = "100644"
+	modeLink   = "120000"
 	modeTree   = "040000"
 	modeModule = "160000"
 )
@@ -112,7 +114,6 @@ type blob struct {
 func (g *git) newBlobs(ctx context.Context, bare string, sets ...[]change) ([]blob, error) {
 	seen := map[string]bool{}
 	var blobs []blob
-	var ask strings.Builder
 	for _, all := range sets {
 		for _, c := range all {
 			seen[c.wasOID] = true // GitHub has it: renamed, or moved away and copied
@@ -123,14 +124,18 @@ func (g *git) newBlobs(ctx context.Context, bare string, sets ...[]change) ([]bl
 			}
 			seen[c.oid] = true
 			blobs = append(blobs, blob{oid: c.oid, path: c.path})
-			ask.WriteString(c.oid + "\n")
 		}
 	}
+	return blobs, g.measure(ctx, bare, blobs)
+}
+
+// measure finds out how long contents are.
+func (g *git) measure(ctx context.Context, bare string, blobs []blob) error {
 	if len(blobs) == 0 {
-		return nil, nil
+		return nil
 	}
 	var out bytes.Buffer
-	err := g.run(ctx, call{bare: bare, in: strings.NewReader(ask.String()), out: &out, args: []string{
+	err := g.run(ctx, call{bare: bare, in: names(blobs), out: &out, args: []string{
 		"cat-file", "--batch-check=%(objecttype) %(objectsize)",
 	}})
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -138,13 +143,43 @@ func (g *git) newBlobs(ctx context.Context, bare string, sets ...[]change) ([]bl
 		err = fmt.Errorf("git answers %d times", len(lines))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at %d files: %w", len(blobs), err)
+		return fmt.Errorf("look at %d files: %w", len(blobs), err)
 	}
 	for i, line := range lines {
 		size, isBlob := strings.CutPrefix(line, "blob ")
 		if blobs[i].size, err = strconv.ParseInt(size, 10, 64); !isBlob || err != nil {
-			return nil, fmt.Errorf("the content of %q is not there", blobs[i].path)
+			return fmt.Errorf("the content of %q is not there", blobs[i].path)
 		}
 	}
-	return blobs, nil
+	return nil
+}
+
+// names are the objects of blobs, one on each line.
+func names(blobs []blob) *strings.Reader {
+	var ask strings.Builder
+	for _, b := range blobs {
+		ask.WriteString(b.oid + "\n")
+	}
+	return strings.NewReader(ask.String())
+}
+
+// contents reads blobs that were measured.
+func (g *git) contents(ctx context.Context, bare string, blobs []blob) ([][]byte, error) {
+	if len(blobs) == 0 {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if err := g.run(ctx, call{bare: bare, in: names(blobs), out: &out, args: []string{"cat-file", "--batch=%(objectname)"}}); err != nil {
+		return nil, fmt.Errorf("read %d files: %w", len(blobs), err)
+	}
+	all := make([][]byte, 0, len(blobs))
+	for _, b := range blobs {
+		line, err := out.ReadString('\n')
+		data := out.Next(int(b.size) + 1)
+		if err != nil || strings.TrimSuffix(line, "\n") != b.oid || int64(len(data)) != b.size+1 {
+			return nil, fmt.Errorf("the content of %q cannot be read", b.path)
+		}
+		all = append(all, data[:b.size])
+	}
+	return all, nil
 }

@@ -12,8 +12,9 @@ import (
 
 // operation is one way to move the branch work, and what it makes of it.
 type operation struct {
-	name string
-	do   func(*world) (Result, error)
+	name    string
+	commits int // that it makes
+	do      func(*world) (Result, error)
 }
 
 // operations cover every kind of request: a few files and many, a new branch, a
@@ -27,26 +28,26 @@ func operations() []operation {
 		}
 	}
 	return []operation{
-		{"a commit", publish(func(*world, *Request) {})},
-		{"many files", publish(func(w *world, r *Request) {
+		{"a commit", 1, publish(func(*world, *Request) {})},
+		{"many files", 1, publish(func(w *world, r *Request) {
 			all := files{}
 			for i := range manyBlobs + 5 {
 				all[fmt.Sprint("f", i)] = file{"100644", fmt.Sprint(i)}
 			}
 			r.Tree = w.tree(all)
 		})},
-		{"a new branch", publish(func(w *world, r *Request) {
+		{"a new branch", 1, publish(func(w *world, r *Request) {
 			w.git(w.repo.Dir, "update-ref", "-d", "refs/heads/work")
 			r.Expected = ""
 		})},
-		{"a rewrite", func(w *world) (Result, error) {
+		{"a rewrite", 2, func(w *world) (Result, error) {
 			one := w.commit(w.tree(files{"one": {"100644", "1"}}), "one", w.base)
 			two := w.commit(w.tree(files{"one": {"100644", "2"}}), "two", one)
 			return w.client.Rewrite(w.t.Context(), Rewrite{
 				Repo: Repo{"acme", "app"}, Branch: "work", Base: "main", Bare: w.bare, Head: two, Onto: w.base, Expected: w.base,
 			})
 		}},
-		{"a merge", func(w *world) (Result, error) {
+		{"a merge", 1, func(w *world) (Result, error) {
 			all := start()
 			all["theirs"] = file{"100644", "theirs"}
 			theirs := w.commit(w.tree(all), "theirs", w.base)
@@ -65,29 +66,39 @@ func faults(t *testing.T, prepare func(w *world, n int), check func(w *world, n 
 	for _, op := range operations() {
 		t.Run(op.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, fakegithub.Options{}, start())
-			total := 1
-			for n := 0; n <= total; n++ {
-				w.reset()
-				w.gh.Before(func(string, int) *fakegithub.Fault { return nil })
-				if n > 0 {
-					prepare(w, n)
-				}
-				got, err := op.do(w)
-				if n == 0 {
-					if total = w.gh.Requests(); err != nil || total < 4 {
-						t.Fatalf("%d requests: %v", total, err)
-					}
-					continue
-				}
-				if err != nil {
-					w.hidden(err.Error(), errs.HintOf(err))
-				}
-				w.hidden(got.Warnings...)
-				w.gh.Before(nil)
-				check(w, n, op, got, err)
-			}
+			faultsOf(newWorld(t, fakegithub.Options{}, start()), op, prepare, check)
 		})
+	}
+	for _, op := range personal() {
+		t.Run("of a person, "+op.name, func(t *testing.T) {
+			t.Parallel()
+			faultsOf(personsWorld(t, start()), op, prepare, check)
+		})
+	}
+}
+
+func faultsOf(w *world, op operation, prepare func(w *world, n int), check func(w *world, n int, op operation, got Result, err error)) {
+	w.t.Helper()
+	total := 1
+	for n := 0; n <= total; n++ {
+		w.reset()
+		w.gh.Before(func(string, int) *fakegithub.Fault { return nil })
+		if n > 0 {
+			prepare(w, n)
+		}
+		got, err := op.do(w)
+		if n == 0 {
+			if total = w.gh.Requests(); err != nil || total < 2 {
+				w.t.Fatalf("%d requests: %v", total, err)
+			}
+			continue
+		}
+		if err != nil {
+			w.hidden(err.Error(), errs.HintOf(err))
+		}
+		w.hidden(got.Warnings...)
+		w.gh.Before(nil)
+		check(w, n, op, got, err)
 	}
 }
 
@@ -122,7 +133,7 @@ func (w *world) old() bool { tip := w.tip("work"); return tip == w.base || tip =
 func (w *world) whole(op operation) bool {
 	w.git(w.repo.Dir, "rev-list", "--objects", "--quiet", "refs/heads/work")
 	n := w.git(w.repo.Dir, "rev-list", "--count", "--first-parent", w.base+"..refs/heads/work")
-	return n == "1" && op.name != "a rewrite" || n == "2" && op.name == "a rewrite"
+	return n == fmt.Sprint(op.commits)
 }
 
 // A connection that is gone for good from any request on, before it or after it was

@@ -58,21 +58,30 @@ type placeAnswer struct {
 		ID, NameWithOwner string
 		IsArchived        bool
 		DefaultBranchRef  *struct{ Name string }
-		Ref               *struct {
-			Target struct {
-				OID, Message, URL string
-				Tree              struct{ OID string }
-				Parents           struct{ Nodes []struct{ OID string } }
-				Signature         *struct{ IsValid bool }
-			}
-		}
-		PullRequests struct {
+		Ref               *struct{ Target commitAnswer }
+		PullRequests      struct {
 			Nodes []struct {
 				BaseRefName       string
 				IsCrossRepository bool
 			}
 		}
 	}
+}
+
+// commitAnswer is a commit as GraphQL has it.
+type commitAnswer struct {
+	OID, Message, URL string
+	Tree              struct{ OID string }
+	Parents           struct{ Nodes []struct{ OID string } }
+	Signature         *struct{ IsValid bool }
+}
+
+func (a *commitAnswer) tip() *tip {
+	t := &tip{oid: a.OID, url: a.URL, tree: a.Tree.OID, message: a.Message, signed: a.Signature != nil && a.Signature.IsValid}
+	for _, parent := range a.Parents.Nodes {
+		t.parents = append(t.parents, parent.OID)
+	}
+	return t
 }
 
 // look asks for a branch, and for its pull requests where they matter.
@@ -108,11 +117,7 @@ func (c *Client) look(ctx context.Context, op string, repo Repo, branch string, 
 		}
 	}
 	if r.Ref != nil {
-		t := r.Ref.Target
-		p.tip = &tip{oid: t.OID, url: t.URL, tree: t.Tree.OID, message: t.Message, signed: t.Signature != nil && t.Signature.IsValid}
-		for _, parent := range t.Parents.Nodes {
-			p.tip.parents = append(p.tip.parents, parent.OID)
-		}
+		p.tip = r.Ref.Target.tip()
 	}
 	return p, nil
 }
@@ -136,13 +141,18 @@ func (c *Client) query(ctx context.Context, op, query string, variables map[stri
 	if err != nil {
 		return err
 	}
+	return c.send(ctx, c.http, op, body, into)
+}
+
+// send sends a request of GraphQL by one client.
+func (c *Client) send(ctx context.Context, by *http.Client, op string, body []byte, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.graphql, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "insightscli")
-	resp, err := c.http.Do(req)
+	resp, err := by.Do(req)
 	if err != nil {
 		return explain(ctx, op, "ask GitHub", nil, err)
 	}

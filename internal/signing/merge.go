@@ -41,7 +41,7 @@ func (c *Client) Merge(ctx context.Context, m Merge) (Result, error) {
 	}
 	p, err := c.open(ctx, op, r.Repo, r.Branch, r.Base)
 	if err != nil {
-		return Result{}, err
+		return Result{}, c.advise(err)
 	}
 	if p.tip == nil {
 		return Result{}, errs.New(op, errs.NotFound, "publish it with git_signed_commit first", "there is no branch %s to merge into: %w", r.Branch, ErrNoBranch)
@@ -58,7 +58,8 @@ func (c *Client) Merge(ctx context.Context, m Merge) (Result, error) {
 			return Result{}, err
 		}
 	}
-	return c.publish(ctx, op, p, r)
+	got, err := c.publish(ctx, op, p, r)
+	return got, c.advise(err)
 }
 
 // merge returns the tree of two commits, merged.

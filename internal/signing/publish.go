@@ -79,9 +79,10 @@ func (c *Client) Publish(ctx context.Context, r Request) (Result, error) {
 	}
 	p, err := c.open(ctx, op, r.Repo, r.Branch, r.Base)
 	if err != nil {
-		return Result{}, err
+		return Result{}, c.advise(err)
 	}
-	return c.publish(ctx, op, p, r)
+	got, err := c.publish(ctx, op, p, r)
+	return got, c.advise(err)
 }
 
 // open looks at a branch and refuses those that are not written to.
@@ -104,8 +105,14 @@ func (c *Client) open(ctx context.Context, op string, repo Repo, branch, base st
 
 func (c *Client) publish(ctx context.Context, op string, p *place, r Request) (Result, error) {
 	text := message(r.Message, r.Body)
+	if c.o.UserToken && r.Expected == "" && p.tipOID() == r.Parents[0] {
+		r.Expected = r.Parents[0] // made for this commit, which then failed
+	}
 	if done := p.tip; done != nil && done.tree == r.Tree && slices.Equal(done.parents, r.Parents) && done.message == text && done.signed {
 		return Result{SHA: done.oid, URL: done.url, Verified: true, Unchanged: true, Commits: []Commit{{done.oid, done.url}}, Warnings: p.warnings}, nil
+	}
+	if c.o.UserToken && p.tip != nil && p.tip.tree == r.Tree && p.tip.signed && isLastPart(p.tip.message, r) {
+		return Result{SHA: p.tip.oid, URL: p.tip.url, Verified: true, Unchanged: true, Commits: []Commit{{p.tip.oid, p.tip.url}}, Warnings: p.warnings}, nil
 	}
 	if p.tipOID() != r.Expected {
 		return Result{}, moved(op, r.Branch, p.tipOID(), r.Expected)
@@ -114,6 +121,10 @@ func (c *Client) publish(ctx context.Context, op string, p *place, r Request) (R
 	all, err := j.staged(ctx, r)
 	if err != nil {
 		return Result{}, err
+	}
+	if c.o.UserToken {
+		made, err := j.asUser(ctx, p, r, all)
+		return j.result(made, err), err
 	}
 	made, err := j.publish(ctx, p, r, text, all)
 	return j.result([]Commit{made}, err), err

@@ -42,7 +42,7 @@ func (c *Client) PullRequest(ctx context.Context, r PullRequest) (Pull, error) {
 	}
 	p, err := c.look(ctx, op, r.Repo, r.Head, false)
 	if err != nil {
-		return Pull{}, err
+		return Pull{}, c.advise(err)
 	}
 	if r.Base == "" {
 		r.Base = p.main
@@ -58,7 +58,7 @@ func (c *Client) PullRequest(ctx context.Context, r PullRequest) (Pull, error) {
 	r.Repo = p.repo
 	pull, err := c.openPull(ctx, op, r)
 	if err != nil {
-		return Pull{}, err
+		return Pull{}, c.advise(err)
 	}
 	pull.Warnings = append(pull.Warnings, p.warnings...)
 	if len(r.Labels) == 0 {

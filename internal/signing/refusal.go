@@ -23,6 +23,7 @@ var (
 	ErrNoBranch      = errors.New("the branch is not on GitHub")
 	ErrSecret        = errors.New("GitHub found a secret in a file")
 	ErrTooLarge      = errors.New("a file is too large")
+	ErrUserToken     = errors.New("the token of a person cannot publish this signed")
 )
 
 // Busy is the refusal where a merge, rebase or cherry-pick is in progress: what is

@@ -44,7 +44,7 @@ func (c *Client) Rewrite(ctx context.Context, r Rewrite) (Result, error) {
 	}
 	p, err := c.open(ctx, op, r.Repo, r.Branch, r.Base)
 	if err != nil {
-		return Result{}, err
+		return Result{}, c.advise(err)
 	}
 	switch p.tipOID() {
 	case r.Expected:
@@ -61,11 +61,20 @@ func (c *Client) Rewrite(ctx context.Context, r Rewrite) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	made, err := j.replay(ctx, r, chain)
-	if err == nil {
-		err = j.move(ctx, p, r.Branch, made[len(made)-1].SHA, r.Expected, true)
+	made, err := j.rewrite(ctx, p, r, chain)
+	return j.result(made, err), c.advise(err)
+}
+
+// rewrite makes the commits again and moves the branch to the last of them.
+func (j *job) rewrite(ctx context.Context, p *place, r Rewrite, chain []local) ([]Commit, error) {
+	if j.c.o.UserToken {
+		return j.rewriteAsUser(ctx, p, r, chain)
 	}
-	return j.result(made, err), err
+	made, err := j.replay(ctx, r, chain)
+	if err != nil {
+		return nil, err
+	}
+	return made, j.move(ctx, p, r.Branch, made[len(made)-1].SHA, r.Expected, true)
 }
 
 // onto is the commit that the rewritten ones come after.

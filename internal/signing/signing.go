@@ -30,6 +30,10 @@ type Options struct {
 	// Refused is told that GitHub does not take a token any more, before Token is asked
 	// once more; nil is nobody.
 	Refused func()
+	// UserToken says that the tokens are a person's and not an installation's. GitHub
+	// signs their commits only where it makes them itself, so less can be published:
+	// see [ErrUserToken].
+	UserToken bool
 
 	Git     string   // the git program; "" is the one on PATH
 	Environ []string // what git may find its way by: PATH, proxies, certificates
@@ -46,6 +50,7 @@ type Client struct {
 	http    *http.Client
 	rest    *github.Client
 	graphql string // address
+	payload int    // bytes that one request of createCommitOnBranch takes
 	web     string // where the pages and the repositories are
 	git     *git
 }
@@ -60,15 +65,20 @@ func New(o Options) (*Client, error) {
 	if err != nil || base.Host == "" || base.User != nil {
 		return nil, errs.New("signing.New", errs.Config, "give an address such as https://api.github.com", "%q is not the address of an API", o.APIURL)
 	}
-	c := &Client{o: o, graphql: api + "/graphql", git: newGit(o.Git, o.Environ)}
+	c := &Client{o: o, graphql: api + "/graphql", payload: maxPayload, git: newGit(o.Git, o.Environ)}
 	c.web = strings.Replace(api, "://api.", "://", 1)
 	if server, ok := strings.CutSuffix(api, "/api/v3"); ok {
 		c.graphql, c.web = server+"/api/graphql", server
 	}
-	c.http = ghclient.New(ghclient.Options{Token: o.Token, Refused: o.Refused, Base: o.Client, Notify: o.Notify, Pause: o.Pause})
+	c.http = c.talk(o.Client)
 	c.rest = github.NewClient(c.http)
 	c.rest.BaseURL, c.rest.UserAgent = base, "insightscli"
 	return c, nil
+}
+
+// talk is a client of the API over another.
+func (c *Client) talk(base *http.Client) *http.Client {
+	return ghclient.New(ghclient.Options{Token: c.o.Token, Refused: c.o.Refused, Base: base, Notify: c.o.Notify, Pause: c.o.Pause})
 }
 
 // Result is what was published.

@@ -196,7 +196,7 @@ func (w *world) published(branch, tree string, parents ...string) {
 // it does not belong.
 func (w *world) clean() {
 	w.t.Helper()
-	if left := w.git(w.repo.Dir, "for-each-ref", "--format=%(refname)", "refs/insights"); left != "" {
+	if left := w.git(w.repo.Dir, "for-each-ref", "--format=%(refname)", "refs/insights", "refs/heads/insights"); left != "" {
 		w.t.Errorf("left on GitHub: %s", left)
 	}
 	w.hidden(fmt.Sprint(w.notices))
