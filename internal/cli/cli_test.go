@@ -121,7 +121,7 @@ func TestRunRefusesAfterTheSettings(t *testing.T) {
 		{"--max-tokens|x|fix it", `--max-tokens: "x" is not a number`},
 		{"--max-cost|-1|fix it", `--max-cost: "-1" is not an amount such as 2 or 0.5`},
 		{"--model|m|--|true", "--model needs an agent that talks to a model, which a command does not"},
-		{"--network|trusted|--|true", "network level trusted is not in this build"},
+		{"--network|half|--|true", `unknown network level "half"`},
 		{"--network|x|--|true", `unknown network level "x"`},
 		{"--template|vm_base|--|true", "template vm_base is not in this build"},
 		{"--template|x|--|true", `unknown template "x"`},

@@ -57,7 +57,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 		newSetupTasksOAuthCmd(a, nil), newDoctorCmd(a, nil))
 	inGroup(root, groupRuns, newSessionCmd(a))
 	inGroup(root, groupRunner, newStartCmd(a, nil), newStopCmd(a, nil))
-	inGroup(root, groupOther, newImageCmd(a, nil), newSkillsCmd(a), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
+	inGroup(root, groupOther, newImageCmd(a, nil), newSkillsCmd(a), newEnvCmd(a), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
 	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic())
 	return root
 }

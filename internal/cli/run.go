@@ -33,33 +33,35 @@ type runOptions struct {
 	// setting's name → its text.
 	settings map[string]string
 
-	agent         string
-	repos         []string
-	branch        string
-	title         string
-	originProduct string
-	createPR      bool
-	createPRGiven bool
-	mode          string
-	environment   string
-	image         string
-	envVars       []string
-	secrets       []string
-	schema        string
-	session       bool // the run stays open for further turns; set by `session start`
-	mount         bool
-	uncommitted   bool
-	fullHistory   bool
-	trustMount    bool
-	keep          bool
-	publishAgent  string
-	exitCode      bool
-	noStart       bool
-	start         string
-	detach        bool
-	json          bool
-	quiet         bool
-	dryRun        bool
+	agent          string
+	repos          []string
+	branch         string
+	title          string
+	originProduct  string
+	createPR       bool
+	createPRGiven  bool
+	mode           string
+	environment    string
+	image          string
+	allow          []string
+	includeDefault bool
+	envVars        []string
+	secrets        []string
+	schema         string
+	session        bool // the run stays open for further turns; set by `session start`
+	mount          bool
+	uncommitted    bool
+	fullHistory    bool
+	trustMount     bool
+	keep           bool
+	publishAgent   string
+	exitCode       bool
+	noStart        bool
+	start          string
+	detach         bool
+	json           bool
+	quiet          bool
+	dryRun         bool
 }
 
 func newRunCmd(a *app, runF func(context.Context, *runOptions) error) *cobra.Command {

@@ -27,7 +27,7 @@ func completeValues(cmd *cobra.Command) {
 		"mode":            {string(task.ModeBackground), string(task.ModeInteractive)},
 		"permission-mode": slices.Compact(slices.Sorted(slices.Values(slices.Concat(permissionModes(task.AgentClaude), permissionModes(task.AgentCodex))))),
 		"provider":        {config.ProviderDocker, config.ProviderLocal},
-		"network":         {string(task.NetworkFull), string(task.NetworkLink)},
+		"network":         {string(task.NetworkFull), string(task.NetworkTrusted), string(task.NetworkCustom), string(task.NetworkLink), networkNone},
 		"scopes":          {"full", "read_only"},
 		"template":        {"default_base"},
 		"tools":           {"auto", "none"},
@@ -73,7 +73,9 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.image, "image", "", "`IMAGE` of the sandbox (default: the template's)")
 	f.String("cpus", "", "`N` processor cores, such as 2 or 0.5")
 	f.String("memory", "", "memory of `SIZE`, such as 512m or 8g")
-	f.String("network", "full", "network `LEVEL`: full, trusted, custom or link")
+	f.String("network", "full", "network `LEVEL`: full, trusted, custom, link or none")
+	f.StringArrayVar(&o.allow, "allow", nil, "`DOMAIN` that may be reached: example.com, *.example.com or example.com:8443 (repeatable; makes the level custom)")
+	f.BoolVar(&o.includeDefault, "include-default-domains", false, "allow the trusted list beside --allow")
 	f.String("tools", "auto", "`WHICH` tool directories of PATH a local sandbox gets: auto or none")
 	f.String("timeout", "3h", "wall-clock limit of `TIME`; 0: none")
 	f.String("idle-timeout", "30m", "complete the run after `TIME` without activity; 0: never")
@@ -203,8 +205,6 @@ func (o *runOptions) checkRepos() error {
 // checkLater refuses what a later build will do.
 func (o *runOptions) checkLater() error {
 	switch {
-	case o.environment != "":
-		return notInBuild("use --network, --env-var and --secret", "sandbox environments (--env) are not in this build")
 	case o.createPRGiven && o.createPR:
 		return notInBuild("leave --create-pr out; see the changes with 'insightscli diff'",
 			"opening pull requests (--create-pr) is not in this build")

@@ -90,7 +90,6 @@ func TestRunRefuses(t *testing.T) {
 		{"--mount|--|true", "--mount and --uncommitted need --repo with a local path"},
 		{"--repo|.|--mount|--uncommitted|--|true", "a mounted repository has its uncommitted work already: give --mount or --uncommitted, not both"},
 		{"--repo|.|--mount|--branch|b|--|true", "--branch would switch the branch of your own checkout: give --mount or --branch, not both"},
-		{"--env|prod|--|true", "sandbox environments (--env) are not in this build"},
 		{"--create-pr|--|true", "opening pull requests (--create-pr) is not in this build"},
 		{"--schema|x.json|--|true", "--schema needs an agent that replies, which a command does not"},
 		{"--mode|interactive|fix", "--mode interactive needs a terminal to ask at"},

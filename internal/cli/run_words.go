@@ -63,13 +63,17 @@ func checkTemplate(name string) error {
 	return nil
 }
 
-// checkNetwork accepts the network levels of this build.
+// networkNone is a word for the level custom with nothing allowed.
+const networkNone = "none"
+
+// checkNetwork reads a network level.
 func checkNetwork(level string) (task.Network, error) {
 	switch n := task.Network(level); n {
-	case task.NetworkFull, task.NetworkLink:
+	case task.NetworkFull, task.NetworkLink, task.NetworkTrusted, task.NetworkCustom:
 		return n, nil
-	case task.NetworkTrusted, task.NetworkCustom:
-		return "", notInBuild("use --network=link for no network at all, or --network=full", "network level %s is not in this build", level)
 	}
-	return "", errs.New("cli.Parse", errs.Usage, "use full or link", "unknown network level %q", level)
+	if level == networkNone {
+		return task.NetworkCustom, nil
+	}
+	return "", errs.New("cli.Parse", errs.Usage, "use full, trusted, custom, link or none", "unknown network level %q", level)
 }

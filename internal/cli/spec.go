@@ -24,10 +24,11 @@ const (
 
 // plan is everything that is decided before a run starts.
 type plan struct {
-	config  config.Config
-	spec    task.Spec
-	secrets map[string]secret.String
-	notices []string // for people: choices that were made for them
+	config      config.Config
+	spec        task.Spec
+	secrets     map[string]secret.String
+	environment environment // empty without --env
+	notices     []string    // for people: choices that were made for them
 	// warnings are for people too: what is not as they asked for it.
 	warnings []string
 }
@@ -41,7 +42,7 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	}
 	p := plan{config: c, spec: o.newSpec(c), notices: append(slices.Clone(c.Notices), foundInProject(c, o.app.process.Dir)...)}
 	for _, step := range []func(context.Context, *plan) error{
-		o.freezeAgent, o.freezeVars, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezeModel, o.freezeSchema,
+		o.freezeAgent, o.freezeVars, o.freezeEnvironment, o.freezeScopes, o.freezePlace, o.freezeRepos, o.checkEnvironment, o.freezeModel, o.freezeSchema,
 		o.freezeMCP, o.freezeProgram, o.freezeSkills, o.freezeTexts,
 	} {
 		if err := step(ctx, &p); err != nil {
@@ -161,9 +162,6 @@ func (o *runOptions) freezeScopes(_ context.Context, p *plan) (err error) {
 // freezePlace decides where the sandbox is made and what it looks like.
 func (o *runOptions) freezePlace(ctx context.Context, p *plan) (err error) {
 	if err := checkTemplate(p.spec.Template); err != nil {
-		return err
-	}
-	if p.spec.Network, err = checkNetwork(p.config.Run.Network); err != nil {
 		return err
 	}
 	tools := p.config.Run.Tools

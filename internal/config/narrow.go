@@ -12,7 +12,7 @@ import (
 func (s Setting) wider(a, b string) bool {
 	switch s.Key {
 	case "network":
-		order := []string{"custom", "trusted", "link", "full"} // of which each allows more
+		order := []string{"none", "custom", "trusted", "link", "full"} // of which each allows more
 		x, y := slices.Index(order, a), slices.Index(order, b)
 		return x >= 0 && y >= 0 && x > y
 	case "scopes":

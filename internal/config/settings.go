@@ -112,7 +112,7 @@ func runSettings() []Setting {
 		},
 		{
 			Name: "INSIGHTSCLI_NETWORK", Key: "network", Flag: "network", Type: TypeString, Default: "full",
-			Doc: "The network level: full, trusted, custom or link.",
+			Doc: "The network level: full, trusted, custom, link or none.",
 		},
 		{
 			Name: "INSIGHTSCLI_ENVIRONMENTS", Key: "environments", Type: TypeEnvironments,
