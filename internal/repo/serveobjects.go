@@ -42,7 +42,7 @@ func (w *mirrorWork) provide(ctx context.Context, want Wanted) error {
 	if err != nil {
 		return err
 	}
-	if missing := without(want.Wants, kinds); len(missing) > 0 {
+	if missing := lacking(want.Wants, kinds); len(missing) > 0 {
 		args := []string{"fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--stdin", "origin"}
 		if err := w.run(ctx, w.dir, strings.Join(missing, "\n")+"\n", args); err != nil {
 			return err
@@ -81,8 +81,9 @@ func (w *mirrorWork) provide(ctx context.Context, want Wanted) error {
 // kinds are the types of those objects that the mirror has.
 func (w *mirrorWork) kinds(ctx context.Context, oids []string) (map[string]string, error) {
 	kinds := map[string]string{}
-	if len(oids) == 0 {
-		return kinds, nil
+	oids, err := w.present(ctx, oids)
+	if len(oids) == 0 || err != nil {
+		return kinds, err
 	}
 	out, err := w.git.text(ctx, call{
 		gitDir: w.dir, args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)"},
@@ -99,7 +100,30 @@ func (w *mirrorWork) kinds(ctx context.Context, oids []string) (map[string]strin
 	return kinds, nil
 }
 
-func without(oids []string, kinds map[string]string) []string {
+// present are those objects that the mirror has. Of a mirror that leaves things out git's
+// plainer ways to ask would fetch what is missing, one by one, or fail.
+func (w *mirrorWork) present(ctx context.Context, oids []string) ([]string, error) {
+	promisor, err := w.promisor(ctx)
+	if err != nil || !promisor || len(oids) == 0 {
+		return oids, err
+	}
+	out, err := w.git.text(ctx, call{
+		gitDir: w.dir, in: strings.NewReader(strings.Join(oids, "\n") + "\n"),
+		args: []string{"rev-list", "--no-walk", "--objects", "--no-object-names", "--filter=tree:0", "--missing=print", "--ignore-missing", "--stdin"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for objects: %w", err)
+	}
+	return strings.Fields(out), nil
+}
+
+// promisor reports whether the mirror leaves something to its server.
+func (w *mirrorWork) promisor(ctx context.Context) (bool, error) {
+	value, err := w.get(ctx, "remote.origin.promisor")
+	return value == "true", err
+}
+
+func lacking(oids []string, kinds map[string]string) []string {
 	return slices.DeleteFunc(slices.Clone(oids), func(oid string) bool { return kinds[oid] != "" })
 }
 
@@ -136,8 +160,8 @@ func (w *mirrorWork) unshallow(ctx context.Context) error {
 
 // completeFor fetches the files that the client lacks too.
 func (w *mirrorWork) completeFor(ctx context.Context, want Wanted, revs []string) error {
-	promisor, err := w.get(ctx, "remote.origin.promisor")
-	if err != nil || promisor != "true" {
+	promisor, err := w.promisor(ctx)
+	if err != nil || !promisor {
 		return err
 	}
 	args := []string{"rev-list", "--objects", "--missing=print", "--stdin"}
