@@ -19,6 +19,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,7 +78,8 @@ func New(o Options) *http.Client {
 	c.Transport, c.Timeout = t, 0
 	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		from := via[len(via)-1].URL
-		if len(via) > maxRedirects || r.URL.Scheme != from.Scheme || r.URL.Host != from.Host {
+		// After a 301 the standard client would only read what was to be written.
+		if len(via) > maxRedirects || r.URL.Scheme != from.Scheme || r.URL.Host != from.Host || r.Method != via[0].Method {
 			return http.ErrUseLastResponse
 		}
 		return nil
@@ -213,10 +215,16 @@ func drop(resp *http.Response) {
 
 // limit reports whether an answer is one of GitHub's limits, and how long to wait.
 func limit(resp *http.Response, now time.Time) (time.Duration, bool) {
-	if resp.StatusCode != http.StatusForbidden && resp.StatusCode != http.StatusTooManyRequests {
+	h := resp.Header
+	switch resp.StatusCode {
+	case http.StatusForbidden, http.StatusTooManyRequests:
+	case http.StatusOK: // of GraphQL, which says it in the body
+		if h.Get("Retry-After") == "" && h.Get("X-RateLimit-Remaining") != "0" || !says(resp, `"RATE_LIMITED"`, "secondary rate limit") {
+			return 0, false
+		}
+	default:
 		return 0, false
 	}
-	h := resp.Header
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
 		return time.Duration(s) * time.Second, true
 	}
@@ -230,7 +238,7 @@ func limit(resp *http.Response, now time.Time) (time.Duration, bool) {
 			return max(time.Unix(at, 0).Sub(now), 0) + time.Second, true
 		}
 	}
-	if resp.StatusCode == http.StatusTooManyRequests || saysSecondary(resp) {
+	if resp.StatusCode == http.StatusTooManyRequests || says(resp, "secondary rate limit") { // its one mark
 		return secondaryWait, true
 	}
 	return 0, false
@@ -239,12 +247,12 @@ func limit(resp *http.Response, now time.Time) (time.Duration, bool) {
 // maxRefusal bounds what is read of a refusal.
 const maxRefusal = 64 << 10
 
-// saysSecondary looks for the one mark that a secondary limit may have: its text. The
-// body can be read again afterwards.
-func saysSecondary(resp *http.Response) bool {
+// says reports whether one of some words is in the beginning of an answer, which can be
+// read again afterwards.
+func says(resp *http.Response, words ...string) bool {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	resp.Body = &cancelBody{io.NopCloser(io.MultiReader(bytes.NewReader(text), resp.Body)), closer(resp.Body)}
-	return err == nil && bytes.Contains(text, []byte("secondary rate limit"))
+	return err == nil && slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(text, []byte(w)) })
 }
 
 func closer(c io.Closer) func() {

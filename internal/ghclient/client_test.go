@@ -228,6 +228,27 @@ func TestRedirectsStayOnTheHost(t *testing.T) {
 	}
 }
 
+// A redirect that would turn a request which writes into one which reads is not followed.
+func TestARedirectKeepsTheMethod(t *testing.T) {
+	for status, want := range map[int]int{301: 301, 302: 302, 307: 204, 308: 204} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); r.URL.Path == "/new" && (r.Method != http.MethodPost || string(body) != "body") {
+				t.Errorf("%s %q", r.Method, body)
+			}
+			if r.URL.Path != "/new" {
+				http.Redirect(w, r, "/new", status)
+				return
+			}
+			w.WriteHeader(204)
+		}))
+		resp, err := post(t, New(Options{}), s.URL+"/old")
+		if err != nil || resp.StatusCode != want {
+			t.Errorf("%d: %v, %v", status, resp, err)
+		}
+		s.Close()
+	}
+}
+
 func TestSSO(t *testing.T) {
 	for header, want := range map[string]string{
 		"": "", "required; url=https://github.com/orgs/a/sso?x=1": "https://github.com/orgs/a/sso?x=1",

@@ -43,11 +43,11 @@ func kind(mode string) string {
 
 // changes are the differences between two trees or commits.
 func (g *git) changes(ctx context.Context, bare, from, to string) ([]change, error) {
-	var out bytes.Buffer
+	var out answer
 	err := g.run(ctx, call{bare: bare, out: &out, args: []string{
 		"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", from, to, "--",
 	}})
-	if err != nil {
+	if err := out.instead(err); err != nil {
 		return nil, fmt.Errorf("compare trees: %w", err)
 	}
 	fields := strings.Split(strings.TrimSuffix(out.String(), "\x00"), "\x00")

@@ -54,6 +54,10 @@ func explain(ctx context.Context, op, what string, h http.Header, err error) err
 	switch s := refused.status; {
 	case s == http.StatusTooManyRequests, strings.Contains(refused.message, "rate limit"):
 		return errs.New(op, errs.Unavailable, "wait a while, then try again", "%s: GitHub limits how often it may be asked", what)
+	case s >= http.StatusMultipleChoices && s < http.StatusBadRequest:
+		return errs.New(op, errs.Conflict, "set the address of origin to its new name, then try again", "%s: the repository was renamed or moved", what)
+	case strings.Contains(refused.message, "archived"):
+		return errs.New(op, errs.Conflict, "unarchive it in its settings", "%s: the repository is archived: it can only be read", what)
 	case s == http.StatusUnauthorized:
 		return errs.New(op, errs.Auth, "check the GitHub App's key", "%s: GitHub does not take the token: %w", what, err)
 	case s == http.StatusForbidden:

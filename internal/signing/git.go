@@ -22,7 +22,8 @@ const inherited = " PATH TMPDIR HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_p
 const (
 	readBound = 2 * time.Minute
 	pushBound = 15 * time.Minute
-	maxSays   = 8 << 10 // bytes of standard error that are kept
+	maxSays   = 8 << 10  // bytes of standard error that are kept
+	maxText   = 64 << 20 // bytes of an answer: small objects can stand for endless ones
 )
 
 // git runs the host's git in a bare repository of ours, and reads no configuration but
@@ -64,6 +65,9 @@ type call struct {
 	bound time.Duration // 0 is readBound
 	args  []string
 }
+
+// errTooMuch is an answer that nobody can work with.
+var errTooMuch = errors.New("git has more to say than we can hold")
 
 // gitError is a git process that ended with a code.
 type gitError struct {
@@ -116,9 +120,32 @@ func (g *git) run(ctx context.Context, c call) error {
 
 // text is what a git process wrote, without the last newline.
 func (g *git) text(ctx context.Context, bare string, args ...string) (string, error) {
-	var out bytes.Buffer
+	var out answer
 	err := g.run(ctx, call{bare: bare, out: &out, args: args})
-	return strings.TrimSuffix(out.String(), "\n"), err
+	return strings.TrimSuffix(out.String(), "\n"), out.instead(err)
+}
+
+// answer is what a git process says, within bounds.
+type answer struct {
+	bytes.Buffer
+	over bool
+}
+
+// Write implements io.Writer.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.Len()+len(p) > maxText {
+		a.over = true
+		return 0, errTooMuch
+	}
+	return a.Buffer.Write(p)
+}
+
+// instead is the error of a process whose answer was too long, else its own.
+func (a *answer) instead(err error) error {
+	if a.over {
+		return errTooMuch
+	}
+	return err
 }
 
 // tree is the tree of a commit.

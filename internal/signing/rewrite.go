@@ -144,10 +144,11 @@ func (j *job) read(ctx context.Context, r Rewrite, oid, was string) (local, erro
 	return one, checkPaths(j.op, one.changes)
 }
 
-// credit names the author of a commit in its message, unless that is the agent.
+// credit names the author of a commit in its message, unless that is the agent or an app,
+// whose commits ours are.
 func credit(text, name, email, self string) string {
 	line := "Co-authored-by: " + name + " <" + email + ">"
-	if email == "" || strings.EqualFold(email, self) || strings.Contains(text, line) {
+	if email == "" || strings.EqualFold(email, self) || strings.Contains(email, "[bot]@") || strings.Contains(text, line) {
 		return text
 	}
 	last := text[strings.LastIndexByte(text, '\n')+1:]
