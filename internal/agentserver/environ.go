@@ -1,12 +1,15 @@
 package agentserver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/Insights/insightscli/internal/egress/rule"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
@@ -27,11 +30,43 @@ func environ(boot wire.Boot) (list, withheld []string) {
 		}
 		env[k] = boot.Env[k]
 	}
+	addProxies(env, boot)
 	env["PATH"] = wire.BinDir + string(os.PathListSeparator) + env["PATH"]
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])
 	}
 	return list, withheld
+}
+
+// addProxies leads programs to the capture as a proxy. Every connection is captured without
+// that, too; but a program that heeds the variables gets an answer that says why it is
+// refused, where it would otherwise see a connection that is reset. They are left out where
+// everything is allowed, so that there is nothing to say, and where the user has a proxy of
+// his own. The sandbox's own servers, and the ports of the host's services, are asked for
+// through neither.
+func addProxies(env map[string]string, boot wire.Boot) {
+	restricted := boot.Capture && !slices.Contains(boot.Allow, rule.All)
+	theirs := false
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		_, upper := env[name]
+		_, lower := env[strings.ToLower(name)]
+		theirs = theirs || upper || lower
+	}
+	if !theirs && !restricted {
+		return
+	}
+	if !theirs {
+		address := "http://127.0.0.1:" + strconv.Itoa(wire.PortEgress)
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+			env[name] = address
+		}
+	}
+	const own = "localhost,127.0.0.1,::1"
+	for name, other := range map[string]string{"NO_PROXY": env["no_proxy"], "no_proxy": env["NO_PROXY"]} {
+		if list := cmp.Or(env[name], other); list != "*" { // which stands for everything only alone
+			env[name] = strings.TrimPrefix(list+","+own, ",")
+		}
+	}
 }
 
 // commandEnv is the agent's environment, with what the host adds for this command. A

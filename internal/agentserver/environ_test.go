@@ -4,6 +4,7 @@ package agentserver_test
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 
@@ -46,5 +47,37 @@ func TestCommandWithACredentialIsRefused(t *testing.T) {
 	_, err = c.Exec(t.Context(), wire.Command{Argv: []string{"env"}, Env: []string{"NODE_OPTIONS=--title=x"}}, agent.Stdio{Out: &out})
 	if err != nil || !strings.Contains(out.String(), "NODE_OPTIONS=--title=x") {
 		t.Errorf("%v, %s", err, out.String())
+	}
+}
+
+// Programs are led to the capture only where it can refuse something, the user's own proxy
+// stays, and the ports of the host's services are asked for through none.
+func TestProxies(t *testing.T) {
+	const capture, own = "http://127.0.0.1:15001", "localhost,127.0.0.1,::1"
+	for name, c := range map[string]struct {
+		boot wire.Boot
+		want string
+	}{
+		"no capture": {wire.Boot{}, "||||"},
+		"everything": {wire.Boot{Capture: true, Allow: []string{"*"}}, "||||"},
+		"restricted": {wire.Boot{Capture: true, Allow: []string{"example.com"}}, capture + "|" + capture + "|" + capture + "|" + capture + "|" + own},
+		"deny all":   {wire.Boot{Capture: true}, capture + "|" + capture + "|" + capture + "|" + capture + "|" + own},
+		"own": {
+			wire.Boot{Capture: true, Env: map[string]string{"https_proxy": "http://p:1", "NO_PROXY": "intern"}},
+			"|||http://p:1|intern," + own,
+		},
+		"own none": {wire.Boot{Capture: true, Env: map[string]string{"HTTP_PROXY": ""}}, "||||" + own},
+		"star":     {wire.Boot{Capture: true, Env: map[string]string{"NO_PROXY": "*"}}, capture + "|" + capture + "|" + capture + "|" + capture + "|*"},
+	} {
+		s := newSandbox(t, func(b *wire.Boot) {
+			b.Capture, b.Allow = c.boot.Capture, c.boot.Allow
+			maps.Copy(b.Env, c.boot.Env)
+		})
+		var out bytes.Buffer
+		script := `echo "$HTTP_PROXY|$HTTPS_PROXY|$http_proxy|$https_proxy|$NO_PROXY"`
+		_, err := s.connect().Exec(t.Context(), wire.Command{Argv: []string{"sh", "-c", script}}, agent.Stdio{Out: &out})
+		if got := strings.TrimSpace(out.String()); err != nil || got != c.want {
+			t.Errorf("%s: %q, want %q (%v)", name, got, c.want, err)
+		}
 	}
 }

@@ -53,6 +53,11 @@ type Config struct {
 	LookEvery time.Duration
 	// LogTail returns the last lines of Log, for a host whose session does not start.
 	LogTail func() []string
+	// Beside, where it is set, runs for as long as the server serves, and ends with its
+	// context: what else PID 1 does for the agent by streams of the host.
+	Beside func(ctx context.Context, s *Server)
+	// Notices are told to the people who follow the run, before everything else.
+	Notices []string
 }
 
 // Server is the agent server of one sandbox.
@@ -85,6 +90,8 @@ type Server struct {
 
 	bootID  string
 	logTail func() []string
+	beside  func(ctx context.Context, s *Server)
+	notices []string
 }
 
 // New returns a server that serves nobody yet.
@@ -110,7 +117,7 @@ func New(c Config) *Server {
 		boot: c.Boot, starter: c.Starter, self: c.Self, env: env, log: c.Log, mask: newMask(c.Boot),
 		journal: newJournal(limit, keep), began: c.Began, stop: make(chan struct{}), killed: make(chan struct{}),
 		unreachable: c.Unreachable, lookEvery: cmp.Or(c.LookEvery, lookTime),
-		bootID: rand.Text(), logTail: c.LogTail,
+		bootID: rand.Text(), logTail: c.LogTail, beside: c.Beside, notices: c.Notices,
 	}
 	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, uid: c.Boot.UID, gid: c.Boot.GID, journal: s.journal, mask: s.mask}
 	s.session = newSession(host, c.Drivers)
@@ -133,6 +140,11 @@ func New(c Config) *Server {
 // no host it waits up to Boot.HostGrace.
 func (s *Server) Open(ctx context.Context, service string) (net.Conn, error) {
 	return s.link.Open(ctx, service, s.boot.HostGrace)
+}
+
+// OpenNow is Open that waits for no host.
+func (s *Server) OpenNow(ctx context.Context, service string) (net.Conn, error) {
+	return s.link.Open(ctx, service, 0)
 }
 
 // Stop makes Serve return. It may be called again.
@@ -182,6 +194,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	serving.Go(func() { s.http.serve(inner, public) })
 	for _, p := range ports {
 		serving.Go(func() { p.serve(inner) })
+	}
+	if s.beside != nil {
+		serving.Go(func() { s.beside(inner, s) })
+	}
+	for _, text := range s.notices {
+		_ = s.session.host.Notice(inner, "warn", text) // its error is that of the context
 	}
 	serving.Go(func() { s.expire(inner) })
 	serving.Go(func() { s.giveUp(inner) })

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/yamux"
+
+	"github.com/Insights/insightscli/internal/link/wire"
 )
 
 const (
@@ -29,6 +31,9 @@ const (
 	// former blocks without a context.
 	maxOpening = 128
 	maxStreams = 256
+	// maxEgress is how many more it may have open for the connections of a sandbox, each
+	// of which has one.
+	maxEgress = 4096
 )
 
 // Sentinels of a session.
@@ -171,7 +176,7 @@ func (s *Session) Serve(ctx context.Context, services map[string]Handler) error 
 		stop()
 		streams.Wait()
 	}()
-	slots := make(chan struct{}, maxStreams)
+	all, ordinary := make(chan struct{}, maxStreams+maxEgress), make(chan struct{}, maxStreams)
 	for {
 		conn, err := s.mux.Accept()
 		if err != nil {
@@ -179,19 +184,21 @@ func (s *Session) Serve(ctx context.Context, services map[string]Handler) error 
 			return context.Cause(ctx)
 		}
 		select {
-		case slots <- struct{}{}:
+		case all <- struct{}{}:
 		default:
 			_ = conn.Close()
 			continue
 		}
 		streams.Go(func() {
-			defer func() { <-slots }()
-			serveStream(life, conn, services)
+			defer func() { <-all }()
+			serveStream(life, conn, services, ordinary)
 		})
 	}
 }
 
-func serveStream(ctx context.Context, conn net.Conn, services map[string]Handler) {
+// serveStream serves one stream. Those of services that are no connections of a sandbox
+// take a slot of ordinary.
+func serveStream(ctx context.Context, conn net.Conn, services map[string]Handler, ordinary chan struct{}) {
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetReadDeadline(time.Now().Add(lineTime))
 	line, err := readLine(conn)
@@ -205,6 +212,15 @@ func serveStream(ctx context.Context, conn net.Conn, services map[string]Handler
 	if !known {
 		st.refuse("unknown service " + name)
 		return
+	}
+	if name != wire.ServiceEgress {
+		select {
+		case ordinary <- struct{}{}:
+			defer func() { <-ordinary }()
+		default:
+			st.refuse("too many streams")
+			return
+		}
 	}
 	if err := handle(ctx, st); err != nil {
 		st.refuse(err.Error())

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/Insights/insightscli/internal/link/wire"
 )
 
 // pair makes the two ends of a link.
@@ -215,11 +217,41 @@ func TestServeEndsWithItsContext(t *testing.T) {
 func TestSilentStreamIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
-		go serveStream(t.Context(), b, nil)
+		go serveStream(t.Context(), b, nil, nil)
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestConnectionsOfASandboxAreCountedApart: as many as it may have leave the other services
+// their own streams, and the other way round.
+func TestConnectionsOfASandboxAreCountedApart(t *testing.T) {
+	hold := func(ctx context.Context, conn net.Conn) error {
+		_, _ = conn.Read(make([]byte, 1))
+		return nil
+	}
+	host := served(t, map[string]Handler{wire.ServiceEgress: hold, "other": hold})
+	open := func(service string) error {
+		conn, err := host.Open(t.Context(), service)
+		if err == nil {
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+		return err
+	}
+	for i := range maxStreams {
+		if err := open("other"); err != nil {
+			t.Fatalf("stream %d: %v", i, err)
+		}
+	}
+	if err := open("other"); !errors.Is(err, ErrRefused) {
+		t.Errorf("one too many: %v", err)
+	}
+	for i := range maxEgress {
+		if err := open(wire.ServiceEgress); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
 }
 
 // TestGarbageEndsTheLink: an authenticated peer that breaks the multiplexer's rules

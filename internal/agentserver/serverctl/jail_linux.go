@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -13,9 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/Insights/insightscli/internal/agentserver"
+	"github.com/Insights/insightscli/internal/agentserver/capture"
 	"github.com/Insights/insightscli/internal/agentserver/jail"
 	"github.com/Insights/insightscli/internal/agentserver/jail/plan"
 	"github.com/Insights/insightscli/internal/agentserver/proc"
+	"github.com/Insights/insightscli/internal/egress/rule"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
@@ -42,6 +45,7 @@ func serveContainer(ctx context.Context, p Process, _ []string) int {
 // few megabytes.
 const (
 	workMemory     = 32 << 20
+	captureMemory  = 96 << 20 // of a thousand connections
 	defaultJournal = 64 << 20
 	garbage        = 200
 )
@@ -60,18 +64,47 @@ func serve(ctx context.Context, p Process, enter func() (*jail.Jail, error)) int
 	defer log.close()
 	log.Info("jail", "ms", time.Since(began).Milliseconds(), "pid", os.Getpid())
 	debug.SetGCPercent(garbage)
-	debug.SetMemoryLimit(int64(max(j.Boot.JournalMiB<<20, defaultJournal) + workMemory))
+	limit := max(j.Boot.JournalMiB<<20, defaultJournal) + workMemory
+	if j.Capture != nil {
+		limit += captureMemory
+	}
+	debug.SetMemoryLimit(int64(limit))
 
-	server := agentserver.New(agentserver.Config{
+	config := agentserver.Config{
 		Boot: j.Boot, Starter: j.Starter(newReaper()), Drivers: Drivers(), Log: log.Logger, LogTail: log.tail,
 		Self: []string{wire.ServerPath}, Began: began, OnlyFromOutside: true, Unreachable: jail.LinkGone,
-	})
+	}
+	if j.Capture != nil {
+		withCapture(&config, j.Capture)
+	}
+	server := agentserver.New(config)
 	if err := server.Serve(ctx, j.Listener); err != nil {
 		log.Error("serve", "err", err)
 		say(p.Stderr, "%v", err)
 		return 1
 	}
 	return 0 // what the agent left running ends with PID 1's namespace
+}
+
+// withCapture adds what carries the connections of a sandbox without a network.
+func withCapture(c *agentserver.Config, sockets *jail.Capture) {
+	names, err := rule.Compile(c.Boot.Allow)
+	if err != nil {
+		// The host has compiled the same rules: it is of another mind only if it is of
+		// another version. Then no name is there.
+		c.Log.Error("rules", "err", err)
+		names = rule.Set{}
+	}
+	if sockets.Cost != "" {
+		c.Notices = append(c.Notices, sockets.Cost)
+	}
+	log := c.Log
+	c.Beside = func(ctx context.Context, s *agentserver.Server) {
+		capture.New(capture.Config{
+			TCP: sockets.TCP, DNS: sockets.DNS, UDP: sockets.UDP, Local: sockets.Local, Names: names, Log: log,
+			Open: func(ctx context.Context) (net.Conn, error) { return s.OpenNow(ctx, wire.ServiceEgress) },
+		}).Serve(ctx)
+	}
 }
 
 // newReaper reaps everything where this is PID 1, and only its own children where a
