@@ -134,8 +134,8 @@ func (k *carrier) parent(ctx context.Context, p Prepared, head string) (string, 
 // repository a fresh git directory stands in.
 func (k *carrier) open(ctx context.Context, p Prepared) (head string, err error) {
 	mine := "insights-" + p.Run.Short() + "-" + strconv.Itoa(p.N)
-	k.git.env = append(k.git.env, "GIT_AUTHOR_NAME=carrier", "GIT_AUTHOR_EMAIL="+agentEmail,
-		"GIT_COMMITTER_NAME=carrier", "GIT_COMMITTER_EMAIL="+agentEmail)
+	k.git.env = append(k.git.env, "GIT_AUTHOR_NAME=carrier", "GIT_AUTHOR_EMAIL="+AgentEmail,
+		"GIT_COMMITTER_NAME=carrier", "GIT_COMMITTER_EMAIL="+AgentEmail)
 	gitDir := limited{left: 8 << 10}
 	code, _, err := k.git.run(ctx, &gitDir, nil, "rev-parse", "--absolute-git-dir")
 	if err != nil {
@@ -225,16 +225,24 @@ func (k *carrier) add(ctx context.Context) (partial string, err error) {
 	return "", fmt.Errorf("in the sandbox: %w", &gitError{verb: "add", code: code, stderr: says})
 }
 
-// pull streams a pack of what the host lacks from the sandbox into the bare
-// repository, where git checks every object of it.
+// pull streams a pack of what the host lacks from the sandbox into the bare repository.
 func (c *Cache) pull(ctx context.Context, k carrier, p Prepared, oid string) error {
+	err := c.receivePack(ctx, k.git, oid+"\n--not\n"+k.base+"\n", c.BareDir(p.Run, p.N))
+	if err == nil {
+		return nil
+	}
+	return errs.New("repo.Capture", errs.Conflict, "", "take the changes out: %w", err)
+}
+
+// receivePack streams a pack from the sandbox into a bare repository, where git checks
+// every object of it. Revs say what is in it, as pack-objects wants to be told.
+func (c *Cache) receivePack(ctx context.Context, from inside, revs, bare string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r, w := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		wants := oid + "\n--not\n" + k.base + "\n"
-		code, says, err := k.git.run(ctx, &capped{w: w, left: c.maxPack}, strings.NewReader(wants),
+		code, says, err := from.run(ctx, &capped{w: w, left: c.maxPack}, strings.NewReader(revs),
 			"pack-objects", "--revs", "--stdout", "--delta-base-offset", "-q")
 		if err == nil && code != 0 {
 			err = fmt.Errorf("in the sandbox: %w", &gitError{verb: "pack-objects", code: code, stderr: says})
@@ -242,7 +250,6 @@ func (c *Cache) pull(ctx context.Context, k carrier, p Prepared, oid string) err
 		_ = w.CloseWithError(err) // never fails
 		sent <- err
 	}()
-	bare := c.BareDir(p.Run, p.N)
 	err := c.git.run(ctx, call{
 		gitDir: bare, in: r, out: io.Discard, bound: captureBound,
 		// One object may not ask for more memory than the whole pack may hold.
@@ -253,24 +260,23 @@ func (c *Cache) pull(ctx context.Context, k carrier, p Prepared, oid string) err
 		},
 	})
 	// Whoever ended first says what went wrong; the other only lost its peer.
-	var from error
+	var other error
 	select {
-	case from = <-sent:
+	case other = <-sent:
 	default:
 		cancel(err) // a sandbox that goes on sending is not waited for
 		_ = r.CloseWithError(io.ErrClosedPipe)
-		if other := <-sent; err == nil {
-			from = other
+		if said := <-sent; err == nil {
+			other = said
 		}
 	}
-	if from != nil {
-		err = from
+	if other != nil {
+		err = other
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		removePartialPacks(bare)
 	}
-	removePartialPacks(bare)
-	return errs.New("repo.Capture", errs.Conflict, "", "take the changes out: %w", err)
+	return err
 }
 
 // removePartialPacks removes what a refused pack left in the bare repository.

@@ -141,16 +141,15 @@ func (s *source) identity() (name, email string) {
 		name = agentName
 	}
 	if email == "" {
-		email = agentEmail
+		email = AgentEmail
 	}
 	return name, email
 }
 
-// Who commits what nobody signed for.
-const (
-	agentName  = "Insights agent"
-	agentEmail = "agent@insights.invalid"
-)
+// AgentEmail is the address of who commits what nobody signed for.
+const AgentEmail = "agent@insights.invalid"
+
+const agentName = "Insights agent"
 
 // excludes is the repository's own list of ignored files, which is part of no
 // commit.

@@ -249,6 +249,7 @@ func (w *mirrorWork) begin(ctx context.Context) (mirrored, error) {
 	if st.branch == "" {
 		st.branch = h.def
 	}
+	st.target = from
 	st.commit, err = w.commit(ctx, s, "refs/heads/"+from)
 	if err == nil && st.commit == "" {
 		err = errs.New("repo.Prepare", errs.NotFound, "name a branch that exists", "branch %q is not in %s any more", from, h.from.url)

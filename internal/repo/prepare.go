@@ -36,6 +36,9 @@ type Prepared struct {
 
 	Mounts []sandbox.Mount `json:"mounts"`
 	Base   string          `json:"base"` // the commit that changes are measured against
+	// Target is the branch on the server that the work is meant for: the one that the run
+	// began with, if it was there then, else the default branch. Empty: not known.
+	Target string `json:"target,omitempty"`
 	// Tree and Index are set when uncommitted work comes along: the tree of the
 	// files, and of what was staged. Setup brings them out.
 	Tree  string `json:"tree,omitempty"`
@@ -80,7 +83,7 @@ func (c *Cache) prepare(ctx context.Context, r task.Repo, o PrepareOptions) (Pre
 		return p, err
 	}
 	defer release()
-	p.Repo.Branch, p.Repo.Commit, p.Base = st.branch, st.commit, st.commit
+	p.Repo.Branch, p.Repo.Commit, p.Base, p.Target = st.branch, st.commit, st.commit, st.target
 	p.Notices = append(p.Notices, st.notices...)
 	if err := RemoveAll(o.WorkDir); err != nil {
 		return p, err
@@ -163,14 +166,31 @@ func (c *Cache) source(ctx context.Context, r task.Repo) (s *source, st start, r
 		return nil, start{}, nil, err
 	}
 	if r.Commit == "" {
-		st, err := c.start(ctx, s, r.Branch)
+		if st, err = c.start(ctx, s, r.Branch); err == nil {
+			st.target, err = c.target(ctx, s, st.branch)
+		}
 		return s, st, release, err
 	}
 	if found, err := c.commit(ctx, s, r.Commit); err != nil || found != r.Commit {
 		return nil, start{}, nil, errs.New("repo.Prepare", errs.NotFound, "start the run again",
 			"commit %s is not in %q any more", short(r.Commit), r.Path)
 	}
-	return s, start{branch: r.Branch, commit: r.Commit, current: true}, release, nil
+	st = start{branch: r.Branch, commit: r.Commit, current: true}
+	st.target, err = c.target(ctx, s, st.branch)
+	return s, st, release, err
+}
+
+// target is the branch of origin that work on a branch of this machine is meant for, as
+// far as the repository knows.
+func (c *Cache) target(ctx context.Context, s *source, branch string) (string, error) {
+	if branch == "" {
+		return "", nil
+	}
+	found, err := c.commit(ctx, s, "refs/remotes/origin/"+branch)
+	if err != nil || found == "" {
+		return "", err
+	}
+	return branch, nil
 }
 
 // makeBare makes the bare repository that will hold what the run changed. It keeps

@@ -69,8 +69,13 @@ func (c *Cache) resolveLocal(ctx context.Context, s *source, r task.Repo) (Resol
 		out.Repo.Path = s.commonDir
 	}
 	out.Repo.Org, out.Repo.Name = localOrg, nameOfPath(out.Repo.Path)
-	if org, name, ok := fromOrigin(s.config["remote.origin.url"]); ok {
+	origin := s.config["remote.origin.url"]
+	if org, name, ok := fromOrigin(origin); ok {
 		out.Repo.Org, out.Repo.Name, out.GitHub = org, name, true
+	}
+	if owner, name, ok := c.access.onHub(origin); ok {
+		out.Repo.Org, out.Repo.Name, out.GitHub = slug(owner), slug(name), true
+		out.Repo.URL = c.access.address(owner, name)
 	}
 	st, err := c.start(ctx, s, r.Branch)
 	if err != nil {
@@ -124,7 +129,8 @@ func (c *Cache) checkTree(ctx context.Context, s *source, st start, out *Resolve
 type start struct {
 	branch  string // empty: detached
 	commit  string
-	current bool // it is what the working tree is on
+	current bool   // it is what the working tree is on
+	target  string // see Prepared.Target
 	notices []string
 }
 

@@ -308,8 +308,8 @@ func (c *Cache) bringUncommitted(ctx context.Context, s *source, p *Prepared) er
 func (c *Cache) commitTree(ctx context.Context, at call, tree, parent, message string) (string, error) {
 	at.args = []string{"commit-tree", tree, "-p", parent, "-m", message}
 	at.env = append(at.env[:len(at.env):len(at.env)],
-		"GIT_AUTHOR_NAME="+agentName, "GIT_AUTHOR_EMAIL="+agentEmail,
-		"GIT_COMMITTER_NAME="+agentName, "GIT_COMMITTER_EMAIL="+agentEmail)
+		"GIT_AUTHOR_NAME="+agentName, "GIT_AUTHOR_EMAIL="+AgentEmail,
+		"GIT_COMMITTER_NAME="+agentName, "GIT_COMMITTER_EMAIL="+AgentEmail)
 	out, err := c.git.text(ctx, at)
 	if err != nil {
 		return "", fmt.Errorf("make commit: %w", err)

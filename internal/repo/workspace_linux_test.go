@@ -143,7 +143,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 			t.Fatal(got)
 		}
 		w.sh("git checkout -q -b work && echo x >x && git add x && git commit -q -m x && git gc -q --prune=now && git fsck && git stash list")
-		if got := w.sh("git -c user.name= log -1 --format=%an,%ae; git status --porcelain"); got != agentName+","+agentEmail {
+		if got := w.sh("git -c user.name= log -1 --format=%an,%ae; git status --porcelain"); got != agentName+","+AgentEmail {
 			t.Fatal(got)
 		}
 		w.sh("git rebase -q trunk && git reset -q --hard trunk && test ! -e x")
