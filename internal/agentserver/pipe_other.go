@@ -20,17 +20,17 @@ func outputPipe() (ours source, child *os.File, err error) {
 		_, _ = io.Copy(far, r)
 		_ = far.Close()
 	}()
-	return &relay{Conn: near, pipe: r}, w, nil
+	return &fedPipe{Conn: near, pipe: r}, w, nil
 }
 
-// relay is the near end of a pipe that a goroutine feeds.
-type relay struct {
+// fedPipe is the near end of a pipe that a goroutine feeds.
+type fedPipe struct {
 	net.Conn
 	pipe *os.File
 }
 
 // Close implements io.Closer.
-func (r *relay) Close() error {
+func (r *fedPipe) Close() error {
 	err := r.Conn.Close()
 	_ = r.pipe.Close()
 	return err

@@ -146,6 +146,13 @@ type Overlayer interface {
 	CanOverlay(ctx context.Context, dir string) bool
 }
 
+// Capturer is implemented by providers whose sandboxes have no network interface at some
+// levels, so that PID 1 has to capture what is dialled inside (wire.Boot.Capture).
+type Capturer interface {
+	// Captures reports whether that is so at a level.
+	Captures(level Network) bool
+}
+
 // Info describes a sandbox that List found.
 type Info struct {
 	ID      ID

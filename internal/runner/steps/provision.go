@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/Insights/insightscli/internal/egress/rule"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/sandbox"
@@ -47,7 +48,7 @@ func (s *Steps) Create(ctx context.Context, in ProvisionIn) (ProvisionOut, sandb
 	if err != nil {
 		return ProvisionOut{}, nil, err
 	}
-	spec, err := s.sandboxSpec(ctx, in)
+	spec, err := s.sandboxSpec(ctx, p, in)
 	if err != nil {
 		return ProvisionOut{}, nil, err
 	}
@@ -58,13 +59,13 @@ func (s *Steps) Create(ctx context.Context, in ProvisionIn) (ProvisionOut, sandb
 	return ProvisionOut{Sandbox: box.ID(), Notices: unheld(box)}, box, nil
 }
 
-func (s *Steps) sandboxSpec(ctx context.Context, in ProvisionIn) (sandbox.Spec, error) {
+func (s *Steps) sandboxSpec(ctx context.Context, p sandbox.Provider, in ProvisionIn) (sandbox.Spec, error) {
 	t := in.Spec
 	server, err := s.AgentServer(ctx)
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	boot, err := s.boot(ctx, t)
+	boot, err := s.boot(ctx, t, captures(p, t.Network))
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
@@ -95,9 +96,15 @@ func (s *Steps) sandboxSpec(ctx context.Context, in ProvisionIn) (sandbox.Spec, 
 	}, nil
 }
 
+// captures reports whether PID 1 captures every connection of a sandbox.
+func captures(p sandbox.Provider, level task.Network) bool {
+	c, able := p.(sandbox.Capturer)
+	return able && c.Captures(sandbox.Network(level))
+}
+
 // boot composes what PID 1 is told. The secrets of the run are read here and
 // nowhere else on their way into a sandbox.
-func (s *Steps) boot(ctx context.Context, t task.Spec) ([]byte, error) {
+func (s *Steps) boot(ctx context.Context, t task.Spec, capture bool) ([]byte, error) {
 	key, err := s.hostKey(ctx, t.Run)
 	if err != nil {
 		return nil, err
@@ -111,7 +118,10 @@ func (s *Steps) boot(ctx context.Context, t task.Spec) ([]byte, error) {
 		HostKey: key.Public(), Secret: key.Secret,
 		UID: t.AgentUID, GID: t.AgentGID, Home: AgentHome, Dir: t.WorkDir(),
 		Env: env, Secrets: append([]string{envToken}, t.Secrets...),
-		Network: string(t.Network), HostGrace: t.HostGrace.Std(), Lifetime: t.Timeout.Std(),
+		Network: string(t.Network), Capture: capture, Allow: t.Allow, HostGrace: t.HostGrace.Std(), Lifetime: t.Timeout.Std(),
+	}
+	if t.Network == task.NetworkFull || t.Network == task.NetworkLink {
+		b.Allow = []string{rule.All}
 	}
 	if s.Services != nil {
 		b.Ports = map[string]int{wire.ServiceLLM: wire.PortLLM, wire.ServiceMCP: wire.PortMCP, wire.ServiceAPI: wire.PortAPI}

@@ -17,10 +17,13 @@ import (
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
-// Network levels that this provider serves, as package task names them.
+// Network levels, as package task names them. The level full has the bridge; a container
+// of any other has no network, and PID 1 captures what its programs dial.
 const (
-	networkFull = "full"
-	networkLink = "link"
+	networkFull    = "full"
+	networkTrusted = "trusted"
+	networkCustom  = "custom"
+	networkLink    = "link"
 )
 
 // createTries bounds how often leftovers of the same run are removed.
@@ -71,8 +74,10 @@ func check(spec sandbox.Spec) error {
 	if spec.Labels[sandbox.LabelRun] == "" {
 		return errs.New("docker.Create", errs.Internal, "", "the spec has no label %s", sandbox.LabelRun)
 	}
-	if spec.Network != networkFull && spec.Network != networkLink {
-		return errs.New("docker.Create", errs.Usage, "use --network=full or --network=link",
+	switch spec.Network {
+	case networkFull, networkTrusted, networkCustom, networkLink:
+	default:
+		return errs.New("docker.Create", errs.Usage, "use full, trusted, custom or link",
 			"the docker provider has no network level %q", spec.Network)
 	}
 	if info, err := os.Stat(spec.AgentServer); err != nil || !info.Mode().IsRegular() {

@@ -13,6 +13,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/sandbox"
 )
 
 const (
@@ -27,6 +28,9 @@ const (
 	// networkTries bounds the waits for another process that makes the network.
 	networkTries = 50
 )
+
+// Captures implements [sandbox.Capturer]: a container has a network at the level full only.
+func (p *Provider) Captures(level sandbox.Network) bool { return level != networkFull }
 
 // bridge returns the id of the network of the level full, and makes it when there
 // is none. Any number of processes may do so at the same time.

@@ -25,6 +25,7 @@ type Provider struct {
 var (
 	_ sandbox.Provider  = (*Provider)(nil)
 	_ sandbox.Overlayer = (*Provider)(nil)
+	_ sandbox.Capturer  = (*Provider)(nil)
 )
 
 // New returns a provider. It contacts no engine yet.

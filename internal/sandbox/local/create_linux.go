@@ -21,6 +21,9 @@ var _ sandbox.Provider = (*Provider)(nil)
 // Create implements sandbox.Provider.
 func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	const op = "local.Create"
+	if err := checkNetwork(spec.Network); err != nil {
+		return nil, err
+	}
 	id, err := identityOf(spec)
 	if err != nil {
 		return nil, refuseIdentity(op, err)
@@ -40,6 +43,16 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 		return nil, unavailable(op, err)
 	}
 	return &local{id: p.id(spec.Dir), dir: spec.Dir, record: m.record, pid1: pid1}, nil
+}
+
+// checkNetwork accepts the network levels. They are the same here: no sandbox has a network
+// of its own, and PID 1 captures what its programs dial.
+func checkNetwork(level sandbox.Network) error {
+	switch task.Network(level) {
+	case task.NetworkFull, task.NetworkTrusted, task.NetworkCustom, task.NetworkLink:
+		return nil
+	}
+	return errs.New("local.Create", errs.Usage, "use full, trusted, custom or link", "the provider local has no network level %q", level)
 }
 
 // removeOlder removes what the same run has left behind.

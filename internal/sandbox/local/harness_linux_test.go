@@ -98,7 +98,7 @@ func newSpec(t testing.TB, root, run string) (sandbox.Spec, link.HostKey) {
 		t.Fatal(err)
 	}
 	return sandbox.Spec{
-		Name: run, AgentUID: agentID(), AgentGID: agentID(), Boot: boot, Dir: dir,
+		Name: run, Network: "link", AgentUID: agentID(), AgentGID: agentID(), Boot: boot, Dir: dir,
 		AgentServer: os.Getenv(serverEnv),
 		Labels: map[string]string{
 			sandbox.LabelRun: run, sandbox.LabelTask: "task", sandbox.LabelOwner: "test", sandbox.LabelState: root,

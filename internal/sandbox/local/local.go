@@ -19,10 +19,15 @@
 //
 // There is no image: programs are the host's, read-only. Unprivileged, one uid is
 // mapped, so apt and dpkg do not work, and limits of memory and processor need a
-// delegated cgroup. Every network level is loopback only.
+// delegated cgroup. There is no network at any level, only the capture of what is
+// dialled inside.
 package local
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"github.com/Insights/insightscli/internal/sandbox"
+)
 
 // Options are what a Provider needs to know.
 type Options struct {
@@ -31,6 +36,8 @@ type Options struct {
 	// nothing, and ids are paths.
 	Root string
 }
+
+var _ sandbox.Capturer = (*Provider)(nil)
 
 // Provider makes sandboxes, one directory a sandbox (Spec.Dir). It keeps no state
 // beside the records in them.
@@ -57,3 +64,6 @@ const (
 // defaultPIDs bounds the processes and threads of each command that is started in
 // a sandbox whose Spec does not say.
 const defaultPIDs = 4096
+
+// Captures implements sandbox.Capturer: a sandbox has no network at any level.
+func (p *Provider) Captures(sandbox.Network) bool { return true }
