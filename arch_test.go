@@ -19,7 +19,7 @@ const module = "github.com/Insights/insightscli/"
 var layers = map[string]int{
 	// vocabulary: the standard library and each other's plain types
 	"internal/task": 0, "internal/errs": 0, "internal/secret": 0, "internal/term": 0, "internal/build": 0,
-	"internal/link/wire": 0, "internal/filelock": 0, "internal/gitguard": 0, "internal/egress/rule": 0,
+	"internal/link/wire": 0, "internal/filelock": 0, "internal/gitguard": 0, "internal/ghshim": 1, "internal/egress/rule": 0,
 	"internal/agentserver/archive": 0, "internal/agentserver/jail/plan": 0, "internal/agentserver/jail/seccomp": 0,
 
 	// ports and tools: what several edges speak
@@ -32,7 +32,7 @@ var layers = map[string]int{
 	"internal/config": 2, "internal/statedb": 2, "internal/journal": 2, "internal/owner": 2, "internal/platform": 2,
 	"internal/agent": 2, "internal/agentserver": 2, "internal/agentserver/capture": 2, "internal/agentserver/embedded": 2, "internal/agentserver/jail": 2,
 	"internal/repo": 2, "internal/image": 2, "internal/skills": 2, "internal/egress": 2,
-	"internal/gateway/onestream": 1, "internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2,
+	"internal/gateway/onestream": 1, "internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2, "internal/gateway/git": 2,
 	"internal/signing": 2,
 	"setup":            2, "ghapp": 2,
 

@@ -23,6 +23,12 @@ func (c *Client) Start(ctx context.Context, start wire.Start) error {
 	return c.rpc.call(ctx, wire.MethodStart, start, nil)
 }
 
+// GitHub gives programs inside the credential with which they read the run's
+// repositories. The empty token takes it away.
+func (c *Client) GitHub(ctx context.Context, g wire.GitHub) error {
+	return c.rpc.call(ctx, wire.MethodGitHub, g, nil)
+}
+
 // StartError is wrapped by the error of a session that does not start.
 type StartError struct {
 	Phase   string   // in which it failed, or was when nobody waited any more

@@ -24,6 +24,8 @@ func (s *Server) call(ctx context.Context, method string, params json.RawMessage
 			return s.hostHealth(), nil
 		case wire.MethodStart:
 			return s.callStart(ctx, params)
+		case wire.MethodGitHub:
+			return s.callGitHub(params)
 		case wire.MethodShutdown:
 			s.drain(ctx) // the caller of this method stops the server when it has answered
 			return struct{}{}, nil

@@ -51,6 +51,9 @@ type Config struct {
 	Unreachable func() bool
 	// LookEvery is between two questions to it; zero is ten seconds.
 	LookEvery time.Duration
+	// GitHub is where programs of the agent ask for the credential of wire.MethodGitHub;
+	// nil: nowhere. The server closes it.
+	GitHub net.Listener
 	// LogTail returns the last lines of Log, for a host whose session does not start.
 	LogTail func() []string
 	// Beside, where it is set, runs for as long as the server serves, and ends with its
@@ -71,6 +74,8 @@ type Server struct {
 	journal   *journal
 	session   *session
 	link      *link.Server
+	reading   reading
+	forGH     net.Listener // may be nil
 	http      *surface
 	follower  newest // of the events service
 	following atomic.Int32
@@ -122,7 +127,7 @@ func New(c Config) *Server {
 	host := &Host{Starter: c.Starter, Env: s.env, Dir: c.Boot.Dir, Log: c.Log, uid: c.Boot.UID, gid: c.Boot.GID, journal: s.journal, mask: s.mask}
 	s.session = newSession(host, c.Drivers)
 	s.session.masked = func(text string) string { return s.mask().MaskString(text) }
-	s.http = newSurface(s)
+	s.http, s.forGH = newSurface(s), c.GitHub
 	s.link = link.NewServer(c.Boot, map[string]link.Handler{
 		wire.ServiceRPC:     s.serveRPC,
 		wire.ServiceEvents:  s.serveEvents,
@@ -192,6 +197,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 	})
 	serving.Go(func() { s.http.serve(inner, public) })
+	if s.forGH != nil {
+		serving.Go(func() { s.reading.serve(inner, s.forGH, s.boot.UID) })
+	}
 	for _, p := range ports {
 		serving.Go(func() { p.serve(inner) })
 	}

@@ -51,7 +51,7 @@ type Process struct {
 // Run refuses p or becomes the real git. It returns an exit code only where it did not.
 func Run(ctx context.Context, p Process) int {
 	env := environment(p.Environ)
-	git := find(env, p.Self)
+	git := Next(env, "git", p.Self)
 	if git == "" {
 		_, _ = fmt.Fprintln(p.Stderr, "git: there is no git in this sandbox: install it in the image")
 		return exitNoGit
@@ -82,32 +82,33 @@ func (e environment) get(name string) string {
 	return ""
 }
 
-// find returns the real git, or "": what comes behind the guard in the PATH. What comes
-// before it is no candidate, because it may be a wrapper that has called the guard. Nor
-// is a relative directory: that would be the repository's own.
-func find(env environment, self []string) string {
+// Next returns the program of that name whose place another one has taken, or "": what
+// comes behind that in the PATH. Self are paths of the other one. What comes before it is no
+// candidate, because it may be a wrapper that has called it. Nor is a relative directory:
+// that would be the repository's own.
+func Next(environ []string, name string, self []string) string {
 	guard := identities(self)
-	dirs := filepath.SplitList(env.get("PATH"))
+	dirs := filepath.SplitList(environment(environ).get("PATH"))
 	for i, dir := range dirs {
-		if info := program(dir); info != nil && guard.has(info) {
+		if info := program(dir, name); info != nil && guard.has(info) {
 			dirs = dirs[i+1:]
 			break
 		}
 	}
 	for _, dir := range append(dirs, "/usr/bin", "/usr/local/bin", "/bin") {
-		if info := program(dir); info != nil && !guard.has(info) {
-			return filepath.Join(dir, "git")
+		if info := program(dir, name); info != nil && !guard.has(info) {
+			return filepath.Join(dir, name)
 		}
 	}
 	return ""
 }
 
-// program looks at the git in an absolute directory; nil is for none.
-func program(dir string) os.FileInfo {
+// program looks at a program in an absolute directory; nil is for none.
+func program(dir, name string) os.FileInfo {
 	if !filepath.IsAbs(dir) {
 		return nil
 	}
-	info, err := os.Stat(filepath.Join(dir, "git"))
+	info, err := os.Stat(filepath.Join(dir, name))
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return nil
 	}

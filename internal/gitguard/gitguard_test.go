@@ -158,7 +158,7 @@ func TestNoGit(t *testing.T) {
 	if code != exitNoGit || said.String() != "git: there is no git in this sandbox: install it in the image\n" {
 		t.Errorf("%d, %q", code, said.String())
 	}
-	if got := find(nil, nil); !filepath.IsAbs(got) {
+	if got := Next(nil, "git", nil); !filepath.IsAbs(got) {
 		t.Errorf("without a PATH: %q", got)
 	}
 }

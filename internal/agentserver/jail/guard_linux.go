@@ -12,11 +12,15 @@ import (
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
-// placeGuard makes the agent server's git, below root. What an image or a snapshot has
-// there goes. Where an image keeps root from writing, the guard is not there: what it
-// guides is held by the missing credential.
+// placeGuard makes the agent server's git and gh, below root. What an image or a snapshot
+// has there goes. Where an image keeps root from writing, they are not there: what the
+// guard guides is held by the missing credential.
 func placeGuard(root string) error {
-	path, program := root+wire.GitPath, filepath.Base(wire.ServerPath)
+	return errors.Join(placeProgram(root+wire.GitPath), placeProgram(root+wire.GHPath))
+}
+
+func placeProgram(path string) error {
+	program := filepath.Base(wire.ServerPath)
 	err := os.Symlink(program, path)
 	if errors.Is(err, fs.ErrExist) {
 		if to, _ := os.Readlink(path); to == program {

@@ -74,6 +74,11 @@ func serve(ctx context.Context, p Process, enter func() (*jail.Jail, error)) int
 		Boot: j.Boot, Starter: j.Starter(newReaper()), Drivers: Drivers(), Log: log.Logger, LogTail: log.tail,
 		Self: []string{wire.ServerPath}, Began: began, OnlyFromOutside: true, Unreachable: jail.LinkGone,
 	}
+	// Before any process of the agent, which could take the name.
+	var listen net.ListenConfig
+	if config.GitHub, err = listen.Listen(ctx, "unix", wire.GitHubSocket); err != nil {
+		log.Warn("there is no credential for gh", "err", err)
+	}
 	if j.Capture != nil {
 		withCapture(&config, j.Capture)
 	}

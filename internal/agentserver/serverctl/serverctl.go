@@ -22,6 +22,7 @@ import (
 	"github.com/Insights/insightscli/internal/agentserver/codex"
 	"github.com/Insights/insightscli/internal/agentserver/execdriver"
 	"github.com/Insights/insightscli/internal/build"
+	"github.com/Insights/insightscli/internal/ghshim"
 	"github.com/Insights/insightscli/internal/gitguard"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
@@ -50,10 +51,12 @@ func commands() map[string]command {
 }
 
 // Acts reports whether a program that was started under the name argv0 is to be the
-// agent server, or the git of a sandbox.
+// agent server, or the git or gh of a sandbox.
 func Acts(argv0 string) bool {
-	return filepath.Base(argv0) == filepath.Base(wire.ServerPath) || isGit(argv0)
+	return filepath.Base(argv0) == filepath.Base(wire.ServerPath) || isGit(argv0) || isGH(argv0)
 }
+
+func isGH(argv0 string) bool { return filepath.Base(argv0) == filepath.Base(wire.GHPath) }
 
 func isGit(argv0 string) bool { return filepath.Base(argv0) == filepath.Base(wire.GitPath) }
 
@@ -68,14 +71,15 @@ func Drivers() map[string]agentserver.NewDriver {
 }
 
 // Main runs the agent server's command line and returns its exit code. Called as git it
-// is the git guard.
+// is the git guard, called as gh the gh with the sandbox's credential.
 func Main(ctx context.Context, p Process) int {
-	if len(p.Args) > 0 && isGit(p.Args[0]) {
-		return gitguard.Run(ctx, gitguard.Process{
-			Args: p.Args[1:], Environ: p.Environ, Stderr: p.Stderr,
-			// A program that may not be read may not look at itself, but at its path.
-			Self: []string{"/proc/self/exe", wire.ServerPath},
-		})
+	// A program that may not be read may not look at itself, but at its path.
+	self := []string{"/proc/self/exe", wire.ServerPath}
+	switch {
+	case len(p.Args) > 0 && isGit(p.Args[0]):
+		return gitguard.Run(ctx, gitguard.Process{Args: p.Args[1:], Environ: p.Environ, Stderr: p.Stderr, Self: self})
+	case len(p.Args) > 0 && isGH(p.Args[0]):
+		return ghshim.Run(ctx, ghshim.Process{Args: p.Args[1:], Environ: p.Environ, Stderr: p.Stderr, Self: self})
 	}
 	if len(p.Args) < 2 {
 		return usage(p)
