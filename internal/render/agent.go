@@ -153,6 +153,15 @@ func denied(params json.RawMessage) string {
 	return text
 }
 
+// published is what was published.
+func published(params json.RawMessage) string {
+	var p task.Published
+	if json.Unmarshal(params, &p) != nil || p.URL == "" {
+		return string(params)
+	}
+	return Published(p)
+}
+
 // used is what one request to a model used.
 func used(params json.RawMessage) string {
 	var u task.Usage

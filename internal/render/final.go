@@ -14,6 +14,9 @@ func Final(r task.Result) []string {
 	for _, repo := range r.Repos {
 		lines = append(lines, changes(repo, r.Run))
 	}
+	for _, p := range r.Published {
+		lines = append(lines, "published: "+Published(p))
+	}
 	if r.Usage != nil {
 		lines = append(lines, "models: "+Tokens(*r.Usage))
 	}
@@ -24,6 +27,14 @@ func Final(r task.Result) []string {
 		lines = append(lines, fmt.Sprintf("sandbox kept: insightscli exec %s -- sh", r.Run.Short()))
 	}
 	return lines
+}
+
+// Published says in a line what was published.
+func Published(p task.Published) string {
+	if p.Pull > 0 {
+		return fmt.Sprintf("%s/%s pull request #%d of %s: %s", p.Org, p.Name, p.Pull, p.Branch, p.URL)
+	}
+	return fmt.Sprintf("%s/%s %s at %s: %s", p.Org, p.Name, p.Branch, p.SHA[:min(12, len(p.SHA))], p.URL)
 }
 
 // Tokens says in a few words what was used of models.

@@ -111,6 +111,8 @@ func (t *Text) about(ev task.Event) {
 		t.notice(ev)
 	case task.KindDenied:
 		t.line("denied: ", denied(ev.Params))
+	case task.KindPublished:
+		t.line("published: ", published(ev.Params))
 	case task.KindUsage:
 		// Told in the summary of those who count; not news in itself.
 		if t.o.Every {
