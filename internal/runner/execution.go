@@ -49,6 +49,7 @@ type execution struct {
 	services steps.Services
 	mcp      *connecting // nil without MCP
 	started  atomic.Bool // there is a session to say something to
+	reading  *reading    // what gh in the sandbox reads with
 
 	box     sandbox.Sandbox
 	client  *agent.Client
@@ -84,6 +85,7 @@ func (x *execution) run(ctx context.Context) (task.Result, error) {
 	}
 	res = x.withCleanup(res, x.cleanUp(ctx))
 	x.closeServices()
+	x.revoke(ctx)
 	return x.finish(ctx, res)
 }
 
@@ -96,6 +98,8 @@ func (x *execution) work(ctx context.Context) error {
 	defer stopInputs()
 	stopRenewing := x.renewToken(work)
 	defer stopRenewing()
+	stopReading := x.reading.keep(work)
+	defer stopReading()
 	err := x.steps(work)
 	if cause := context.Cause(work); cause != nil && err != nil {
 		return cause // what ended the work, not what it broke
@@ -198,6 +202,7 @@ func (x *execution) steps(ctx context.Context) error {
 	if err := x.setUpRepos(ctx); err != nil {
 		return err
 	}
+	x.reading.await(ctx)
 	if err := x.startAgent(ctx); err != nil {
 		return err
 	}
@@ -325,6 +330,7 @@ func (x *execution) connect(ctx context.Context) error {
 	}
 	x.client = c
 	x.runner.setClient(x.spec.Run, c)
+	x.reading.connected()
 	return nil
 }
 

@@ -167,7 +167,7 @@ func (r *Runner) newExecution(ctx context.Context, rec journal.Record, log *jour
 		runner: r, rec: rec, spec: rec.Spec,
 		story: newStory(rec.Spec.Run, log, screen, newMasker(values)),
 	}
-	x.turns = newTurns(x)
+	x.turns, x.reading = newTurns(x), newReading(x)
 	if !x.spec.Agent.Drives() {
 		return x, nil
 	}

@@ -40,6 +40,7 @@ func (s *Steps) ownEnvironment(env map[string]string, t task.Spec, token secret.
 	if s.Services == nil {
 		return
 	}
+	addRewrites(env, t.Repos)
 	llm := fmt.Sprintf("http://127.0.0.1:%d", wire.PortLLM)
 	maps.Copy(env, map[string]string{
 		"INSIGHTS_API_URL": fmt.Sprintf("http://127.0.0.1:%d", wire.PortAPI),

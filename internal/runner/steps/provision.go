@@ -10,6 +10,7 @@ import (
 	"github.com/Insights/insightscli/internal/egress/rule"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/sandbox"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
@@ -125,6 +126,9 @@ func (s *Steps) boot(ctx context.Context, t task.Spec, capture bool) ([]byte, er
 	}
 	if s.Services != nil {
 		b.Ports = map[string]int{wire.ServiceLLM: wire.PortLLM, wire.ServiceMCP: wire.PortMCP, wire.ServiceAPI: wire.PortAPI}
+		if len(repo.Upstreams(t.Repos)) > 0 {
+			b.Ports[wire.ServiceGit] = wire.PortGit
+		}
 	}
 	if t.PublishAgent != "" {
 		if b.JWTKey, b.JWTKeyID, err = s.JWTKey(ctx); err != nil {

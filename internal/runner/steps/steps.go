@@ -72,6 +72,15 @@ type Steps struct {
 
 	// Services makes what the host offers to the sandbox of a run; nil: nothing.
 	Services func(ctx context.Context, spec task.Spec, run Reporter) (Services, error)
+	// GitHubToken makes a credential that reads a run's repositories. It is among the run's
+	// secrets when it is returned. Not ok: nobody has such credentials, and gh in the
+	// sandbox is on its own. nil: likewise.
+	GitHubToken func(ctx context.Context, spec task.Spec) (t GitHubToken, ok bool, err error)
+	// RevokeGitHub ends every credential of GitHub that was made for a run, as far as it
+	// can. It may be nil.
+	RevokeGitHub func(ctx context.Context, run task.ID)
+	// FirstRefresh is after how long a credential is first renewed; 0 is the default.
+	FirstRefresh time.Duration
 	// SkillsDir is the directory of a bundle of skills, by its hash.
 	SkillsDir func(hash string) string
 	// SkillsTar writes the skills of a bundle as a tar archive, one directory each.
