@@ -48,7 +48,7 @@ func (x *execution) result(ctx context.Context, err error) task.Result {
 	return res
 }
 
-// addTurns adds what the agent said last and what it used.
+// addTurns adds what the agent said last, what it used and what was published for it.
 func (x *execution) addTurns(ctx context.Context, res *task.Result) {
 	used, _, err := x.runner.c.Store.Usage(context.WithoutCancel(ctx), x.spec.Run)
 	if err == nil && used.Requests > 0 { // an account that cannot be read is shown by `show`, later
@@ -56,7 +56,7 @@ func (x *execution) addTurns(ctx context.Context, res *task.Result) {
 	}
 	x.turns.mu.Lock()
 	defer x.turns.mu.Unlock()
-	res.Turn = x.turns.last
+	res.Turn, res.Published = x.turns.last, slices.Clone(x.turns.published)
 }
 
 // withCleanup adds to the Result what clean-up left, and when it was over. The first

@@ -116,6 +116,15 @@ func (r *reporter) End(ctx context.Context, state task.State, message string) er
 	return nil
 }
 
+// Workspace implements steps.Reporter. The repositories are there before the link is.
+func (r *reporter) Workspace() (steps.Workspace, error) {
+	c, err := r.x.runner.Client(r.x.spec.Run)
+	if err != nil {
+		return steps.Workspace{}, err
+	}
+	return steps.NewWorkspace(r.x.repos, c), nil
+}
+
 // ReadFile implements steps.Reporter.
 func (r *reporter) ReadFile(ctx context.Context, name string, w io.Writer) error {
 	c, err := r.x.runner.Client(r.x.spec.Run)

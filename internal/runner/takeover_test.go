@@ -203,3 +203,33 @@ func TestACancelledSessionIsOverAtOnce(t *testing.T) {
 		t.Errorf("told %d times", told)
 	}
 }
+
+// What was published is in the Result, each branch and pull request as it was last, also
+// where it was published under an earlier runner.
+func TestWhatWasPublishedOutlivesTheRunner(t *testing.T) {
+	var reporter steps.Reporter
+	services := func(s *steps.Steps) {
+		s.Services = func(_ context.Context, _ task.Spec, rep steps.Reporter) (steps.Services, error) {
+			reporter = rep
+			return steps.Services{}, nil
+		}
+	}
+	first := task.Published{Org: "acme", Name: "app", Branch: "fix", SHA: "1", URL: "https://github.com/acme/app/commit/1"}
+	last, pull := first, task.Published{Org: "acme", Name: "app", Branch: "fix", Pull: 7, URL: "https://github.com/acme/app/pull/7"}
+	last.SHA, last.URL = "2", "https://github.com/acme/app/commit/2"
+	r := talkative(t, func(n int, _ string) (string, wire.Outcome) {
+		if n == 0 {
+			for _, p := range []task.Published{first, pull, last} {
+				reporter.Tell(task.KindPublished, p)
+			}
+		}
+		return "bye", wire.Outcome{}
+	})
+	r.runner = r.newRunnerWith("me", services)
+	spec := r.prompt("")
+	r.dies(spec, func(ev task.Event) bool { return ev.Kind == task.KindAgent })
+	res := r.heir(spec.Run, services)
+	if want := []task.Published{last, pull}; !slices.Equal(res.Published, want) {
+		t.Errorf("published %+v", res.Published)
+	}
+}

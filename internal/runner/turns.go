@@ -37,7 +37,9 @@ type turns struct {
 	talking bool     // somebody may still say something: the inbox is open
 	leaving bool     // the work is cancelled: nothing more is begun
 	asked   []string // ids of the host's own questions that nobody has answered
-	wake    chan struct{}
+	// published is what was published, each branch and pull request as it was last.
+	published []task.Published
+	wake      chan struct{}
 }
 
 // final is an end of the run that somebody asked for.
@@ -75,6 +77,11 @@ func (t *turns) event(ev task.Event) {
 		if turn, ok := read[task.Turn](ev); ok {
 			t.told(turn)
 		}
+	case ev.Kind == task.KindPublished:
+		if p, ok := read[task.Published](ev); ok {
+			t.publish(p)
+		}
+		return
 	case ev.EventID == 0:
 		t.question(ev)
 		return
@@ -96,6 +103,18 @@ func (t *turns) told(turn task.Turn) {
 	if !turn.OK && turn.Category != task.TurnCancelled && t.final == nil {
 		t.final = &final{state: task.StateFailed, message: turn.Error, now: true}
 	}
+}
+
+// publish keeps account of what was published. t.mu is held.
+func (t *turns) publish(p task.Published) {
+	same := func(q task.Published) bool {
+		return q.Org == p.Org && q.Name == p.Name && q.Branch == p.Branch && q.Pull == p.Pull
+	}
+	if i := slices.IndexFunc(t.published, same); i >= 0 {
+		t.published[i] = p
+		return
+	}
+	t.published = append(t.published, p)
 }
 
 // question keeps account of what the host itself has asked people. t.mu is held.

@@ -59,7 +59,7 @@ func (s *Steps) StartAgent(ctx context.Context, c *agent.Client, in AgentIn) (Ag
 	}
 	err = c.Start(ctx, wire.Start{
 		Agent: t.Agent.Name, Command: command, Dir: t.WorkDir(),
-		Prompt: secret.Unfold(t.Description, values), Schema: t.Schema, Mode: string(t.Mode),
+		Prompt: prompt(t, values), Schema: t.Schema, Mode: string(t.Mode),
 		Model: t.Agent.Model, Effort: t.Agent.Effort, PermissionMode: t.Agent.PermissionMode,
 		MCP: in.MCP, TurnTime: t.TurnTime.Std(), PreferMounted: t.Image == "",
 	})
@@ -70,6 +70,22 @@ func (s *Steps) StartAgent(ctx context.Context, c *agent.Client, in AgentIn) (Ag
 		return AgentOut{}, fmt.Errorf("start agent %s: %w", t.Agent.Name, err)
 	}
 	return AgentOut{}, nil
+}
+
+// toPublish is what an agent that is to open a pull request is told beside its task.
+const toPublish = `
+
+If you change files of the repository, publish them when the work is done: stage the changes
+with git add, call the tool git_signed_commit with the name of a new branch, then the tool
+create_pull_request. git commit and git push are refused here, because commits must be signed.`
+
+// prompt is what the agent is asked to do.
+func prompt(t task.Spec, values map[string]secret.String) string {
+	text := secret.Unfold(t.Description, values)
+	if t.CreatePR && t.Agent.Drives() {
+		text += toPublish
+	}
+	return text
 }
 
 // shareable are the values that the texts of a run may name in its sandbox: the user's

@@ -52,6 +52,11 @@ func (s *Steps) Capture(ctx context.Context, c *agent.Client, in CaptureIn) Capt
 	return out
 }
 
+// NewWorkspace returns the workspace behind a link.
+func NewWorkspace(repos []repo.Prepared, c *agent.Client) Workspace {
+	return Workspace{Repos: repos, Exec: execer{c}}
+}
+
 // execer lets package repo run commands over the link.
 type execer struct{ c *agent.Client }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/Insights/insightscli/internal/link"
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -23,6 +24,15 @@ type Reporter interface {
 	// ReadFile copies a file of the sandbox to w, read as the agent. A relative path is
 	// one of the agent's working directory.
 	ReadFile(ctx context.Context, path string, w io.Writer) error
+	// Workspace returns what there is to work with in the sandbox. An error says that
+	// there is no sandbox, or no link to it, at the moment.
+	Workspace() (Workspace, error)
+}
+
+// Workspace is the sandbox of a run for those who work in its repositories.
+type Workspace struct {
+	Repos []repo.Prepared
+	Exec  repo.Execer // runs commands as the agent
 }
 
 // Services are what a host offers to one sandbox over its link, by name, for as long as
