@@ -36,6 +36,9 @@ var layers = map[string]int{
 	"internal/signing": 2,
 	"setup":            2, "ghapp": 2,
 
+	// an edge that stands on several
+	"internal/publish": 3,
+
 	// drivers
 	"internal/sandbox/docker": 3, "internal/sandbox/local": 3, "internal/sandbox/memory": 3,
 	"internal/sandbox/sandboxtest": 3, "internal/agentserver/execdriver": 3,

@@ -68,23 +68,23 @@ func (j *job) commitTree(ctx context.Context, tree, message, body string) (signi
 		return j.there(j.tip()), nil
 	}
 	target := j.target()
-	r, err := j.client.Publish(ctx, signing.Request{
+	return j.client.Publish(ctx, signing.Request{
 		Repo: j.to, Branch: j.branch, Base: target, Bare: j.desk.Dir(), Tree: tree,
 		Parents: []string{where.parent}, Expected: where.expected, BaseTip: j.remote.Heads[target],
 		Message: message, Body: body,
 	})
-	return j.settled(r, err, where.lost)
 }
 
 // place says where a commit goes.
 type place struct {
 	parent, expected string
-	done             bool // the branch has it, and the index is ahead of HEAD only
-	lost             bool // the tip may be this very commit: an answer was lost
+	done             bool // the branch has it
 }
 
 // place finds where a commit of a tree goes: after the branch's last commit, which the
-// checkout must have, or where a new branch begins.
+// checkout must have, or where a new branch begins. A branch that has the tree although
+// the checkout does not know it is one that an earlier call published, whose answer was
+// lost.
 func (j *job) place(ctx context.Context, tree string) (place, error) {
 	tip := j.tip()
 	if tip == "" {
@@ -95,20 +95,16 @@ func (j *job) place(ctx context.Context, tree string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	seen, err := j.desk.Descends(ctx, j.at.head, tip)
+	met, err := j.desk.MergeBase(ctx, j.at.head, tip)
 	if err != nil {
 		return place{}, err
 	}
-	if seen {
+	switch {
+	case met == tip:
 		head, err := j.desk.Commit(ctx, j.at.head)
 		return place{parent: tip, expected: tip, done: last.Tree == tree && head.Tree != tree}, err
-	}
-	if last.Tree == tree && len(last.Parents) == 1 && j.desk.Has(ctx, last.Parents[0]) {
-		before := last.Parents[0]
-		ours, err := j.desk.Descends(ctx, j.at.head, before)
-		if err != nil || ours {
-			return place{parent: before, expected: before, lost: true}, err
-		}
+	case met != "" && last.Tree == tree:
+		return place{done: true}, nil
 	}
 	return place{}, refuseMoved(j.op, j.branch, tip)
 }

@@ -96,7 +96,7 @@ func api(web string) string {
 // client publishes with a credential.
 func (p *Publisher) client(c Credential) (*signing.Client, error) {
 	return signing.New(signing.Options{
-		APIURL: api(p.o.GitHub), Token: c.Token, Refused: c.Refused,
+		APIURL: api(p.o.GitHub), Token: c.Token, Refused: c.Refused, UserToken: c.User,
 		Environ: p.o.Environ, Client: p.o.Client, Notify: p.o.Notify,
 	})
 }
