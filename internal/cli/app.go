@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/repo"
+	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/term"
 )
 
@@ -15,6 +16,7 @@ type app struct {
 	state   *state // once opened; see openState
 	made    *providers
 	repos   *repo.Cache // once asked for; see repoCache
+	minted  []secret.String // by GitHub, for the look at repositories
 
 	wiring
 }

@@ -32,7 +32,7 @@ func (f execFunc) Run(ctx context.Context, s task.Spec, v map[string]secret.Stri
 func fakeApp(p Process, f execFunc) *app {
 	a := newApp(p)
 	a.wiring = wiring{
-		parseRepo: func(address string) (task.Repo, error) {
+		parseRepo: func(_, address string) (task.Repo, error) {
 			if org, name, ok := strings.Cut(address, "/"); ok && org != "." {
 				return task.Repo{Source: task.RepoRemote, Org: org, Name: name, URL: "https://" + address}, nil
 			}

@@ -63,7 +63,7 @@ App in .env nothing is created, unless --force is given.` + exits("0", "1", "2",
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.org, "org", "", "create it for the organization `NAME`, not for yourself")
-	f.StringVar(&o.githubURL, "github-url", "", "`URL` of a GitHub Enterprise Server or a tenant of ghe.com")
+	f.StringVar(&o.githubURL, "github-url", "", "`URL` of a GitHub Enterprise Server or a tenant of ghe.com; default: INSIGHTS_GITHUB_URL")
 	f.StringVar(&o.name, "name", "", "`NAME` of the App, at most 34 characters; default: one that nobody has")
 	f.BoolVar(&o.issues, "issues", false, "ask for write access to issues, too")
 	f.BoolVar(&o.workflows, "workflows", false, "ask for write access to workflows, too")

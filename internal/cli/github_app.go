@@ -44,6 +44,7 @@ const (
 	appSecret   = "GITHUB_APP_CLIENT_SECRET"
 	appSlug     = "GITHUB_APP_SLUG"
 	appKey      = "GITHUB_APP_PRIVATE_KEY"
+	appGitHub   = "INSIGHTS_GITHUB_URL" // where it is not github.com
 )
 
 func appNames() []string { return []string{appClientID, appSecret, appSlug, appKey} }
@@ -82,6 +83,9 @@ func (o *githubAppOptions) work() (*appWork, error) {
 	dir, err := c.StateDir()
 	if err != nil {
 		return nil, err
+	}
+	if o.githubURL == "" {
+		o.githubURL = c.GitHub()
 	}
 	w := &appWork{githubAppOptions: o, keep: filepath.Join(dir, keptApp), client: githubClient(c.Machine), machine: c.Machine}
 	if w.env, _ = config.EnvFile(o.app.process.Dir); o.envFile != "" {
@@ -264,6 +268,17 @@ func values(r ghapp.Result) map[string]string {
 	}
 }
 
+// github is the GitHub that was given, where it is another than github.com, or "".
+func (w *appWork) github() string {
+	if apiURL(w.githubURL) == "" {
+		return ""
+	}
+	if strings.Contains(w.githubURL, "://") {
+		return strings.TrimRight(w.githubURL, "/")
+	}
+	return "https://" + strings.TrimRight(w.githubURL, "/")
+}
+
 // appStep is the step github-app of the set-up.
 func (o *setupOptions) appStep(lookup func(string) string) setup.GitHubApp {
 	return setup.GitHubApp{
@@ -281,7 +296,8 @@ func (o *setupOptions) appStep(lookup func(string) string) setup.GitHubApp {
 func githubCheck(c config.Config) func(ctx context.Context) (string, time.Duration, error) {
 	return func(ctx context.Context) (string, time.Duration, error) {
 		found, err := ghapp.Verify(ctx, ghapp.Check{
-			ClientID: c.Account.GitHubClientID, PrivateKey: secret.New(c.Account.GitHubPrivateKey.Reveal()), Client: githubClient(c.Machine),
+			ClientID: c.Account.GitHubClientID, PrivateKey: secret.New(c.Account.GitHubPrivateKey.Reveal()),
+			APIURL: apiURL(c.GitHub()), Client: githubClient(c.Machine),
 		})
 		return found.Slug, found.Skew, err
 	}

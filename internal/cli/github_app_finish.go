@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,9 +74,17 @@ func (w *appWork) store(ctx context.Context, r ghapp.Result) error {
 			}
 			f.Heading("")
 		}
-		return nil
+		return w.storeGitHub(f)
 	})
 	return err
+}
+
+// storeGitHub writes which GitHub the App is on, unless nobody would ask.
+func (w *appWork) storeGitHub(f *dotenv.File) error {
+	if at := w.github(); at != "" || w.lookup(appGitHub) != "" {
+		return f.Set(appGitHub, cmp.Or(at, "https://github.com"))
+	}
+	return nil
 }
 
 // tell says what was done and what comes next, and opens the page for it.

@@ -19,6 +19,9 @@ func foundInProject(c config.Config, dir string) []string {
 			notices = append(notices, v.Source+": "+name+" sends requests of the agent, with the run's token, to "+v.Text)
 		}
 	}
+	if v, ok := c.ByProject("INSIGHTS_GITHUB_URL"); ok && c.GitHub() != "" {
+		notices = append(notices, v.Source+": org/repo is on "+v.Text+", where GH_TOKEN and GITHUB_TOKEN are not sent")
+	}
 	skills := map[string][]string{"INSIGHTSCLI_SKILLS": c.Agents.Skills, "SANDBOX_LOCAL_SKILLS_HOST_PATH": {c.Agents.SkillsOverlay}}
 	for _, name := range []string{"INSIGHTSCLI_SKILLS", "SANDBOX_LOCAL_SKILLS_HOST_PATH"} {
 		v, ok := c.ByProject(name)

@@ -19,6 +19,7 @@ import (
 	"github.com/Insights/insightscli/internal/link"
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/platform"
+	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/runner"
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/secret"
@@ -75,6 +76,9 @@ func (v *services) open(ctx context.Context, spec task.Spec, r steps.Reporter) (
 			wire.ServiceAPI: v.api.ServeConn,
 		},
 		Close: func() { v.forget(spec.Run) },
+	}
+	if all := repo.Upstreams(spec.Repos); len(all) > 0 {
+		out.Handlers[wire.ServiceGit] = v.gitGateway(spec.Run, all).ServeConn
 	}
 	if spec.Agent.Drives() {
 		hub, err := v.newHub(ctx, spec, r)

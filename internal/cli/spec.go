@@ -191,8 +191,9 @@ func (o *runOptions) freezeRepos(ctx context.Context, p *plan) error {
 			}
 		}
 		mounted = mounted || r.Mount
-		if r.Source == task.RepoRemote {
+		if r.URL != "" {
 			githubKeysOf(p.config).seal(p.secrets)
+			o.app.sealMinted(p.secrets)
 		}
 		p.spec.Repos = append(p.spec.Repos, r)
 		p.notices = append(p.notices, notices...)
@@ -206,7 +207,7 @@ func (o *runOptions) freezeRepos(ctx context.Context, p *plan) error {
 // freezeRepo resolves one repository. An entry of SANDBOX_REPO_MOUNT_MAP takes the
 // place of a remote one.
 func (o *runOptions) freezeRepo(ctx context.Context, c config.Config, address string, agentUID int) (task.Repo, []string, error) {
-	r, err := o.app.parseRepo(address)
+	r, err := o.app.parseRepo(c.GitHub(), address)
 	if err != nil {
 		return r, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	"github.com/Insights/insightscli/internal/background"
 	"github.com/Insights/insightscli/internal/build"
@@ -36,6 +37,7 @@ type state struct {
 	tokens     *platform.Tokens
 	repos      *repo.Cache
 	note       func(text string) // tells of a wait
+	reload     func() (config.Config, error)
 	background background.Client
 	providers  *providers
 }
@@ -62,6 +64,7 @@ func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
 		tokens:    platform.NewTokens(db.DB),
 		repos:     a.repoCache(dir, c),
 		note:      a.note,
+		reload:    func() (config.Config, error) { return a.config(nil) },
 		providers: a.providersFor(c),
 	}
 	s.background = background.Client{
@@ -152,6 +155,8 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 				return err
 			},
 			Services: services.open, Debug: s.config.Debug,
+			GitHubToken: services.githubToken, RevokeGitHub: services.revokeGitHub,
+			FirstRefresh: time.Duration(s.config.Account.RefreshSeconds) * time.Second,
 			SkillsDir: func(hash string) string { return skills.At(s.dir, hash).Dir },
 			SkillsTar: func(hash string, w io.Writer) error { return skills.At(s.dir, hash).WriteTar(w) },
 			Dir:       s.dir, Owner: me.Label(), Domain: s.db.ID,

@@ -15,7 +15,7 @@ import (
 // wiring is where concrete types meet. Every field is a function, so that making
 // an app opens nothing; tests put their own in place.
 type wiring struct {
-	parseRepo   func(address string) (task.Repo, error)
+	parseRepo   func(github, address string) (task.Repo, error)
 	resolveRepo func(ctx context.Context, c config.Config, r task.Repo) (task.Repo, []string, error)
 	// scopes expands a preset or a list to what the agent's token gets.
 	scopes func(text string) ([]string, error)
@@ -30,7 +30,7 @@ type wiring struct {
 
 func defaultWiring(a *app) wiring {
 	return wiring{
-		parseRepo:   repo.Parse,
+		parseRepo:   repo.ParseOn,
 		resolveRepo: a.resolve,
 		scopes:      platform.Scopes,
 		engine:      func(ctx context.Context, c config.Config) error { return a.providersFor(c).engine().Ping(ctx) },

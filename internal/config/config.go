@@ -1,9 +1,11 @@
 package config
 
 import (
+	"net/url"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -72,6 +74,8 @@ type Agents struct {
 
 // Account holds what belongs to accounts elsewhere.
 type Account struct {
+	GitHubURL          string        `mapstructure:"insights_github_url"`
+	RefreshSeconds     int           `mapstructure:"tasks_credential_refresh_initial_delay_seconds"`
 	AnthropicKey       secret.String `mapstructure:"anthropic_api_key"`
 	OpenAIKey          secret.String `mapstructure:"openai_api_key"`
 	JWTPrivateKey      secret.String `mapstructure:"sandbox_jwt_private_key"`
@@ -134,6 +138,16 @@ func (c Config) ByProject(name string) (Value, bool) {
 		return Value{}, false
 	}
 	return c.values[i], true
+}
+
+// GitHub returns the address of the GitHub that repositories and credentials are for, or ""
+// where that is github.com.
+func (c Config) GitHub() string {
+	address := strings.TrimRight(c.Account.GitHubURL, "/")
+	if u, err := url.Parse(address); err != nil || strings.TrimPrefix(strings.ToLower(u.Host), "www.") == "github.com" {
+		return ""
+	}
+	return address
 }
 
 // StateDir returns the directory of all state. Nothing is created or looked at.

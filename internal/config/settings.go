@@ -164,6 +164,14 @@ func accountSettings() []Setting {
 			Doc: "RSA key (PEM; literal \\n is fine) that signs the tokens of the agent server's HTTP surface.",
 		},
 		{
+			Name: "INSIGHTS_GITHUB_URL", Key: "github-url", Type: TypeURL, Default: "https://github.com",
+			Doc: "The GitHub that org/repo, the GitHub App and tokens belong to: github.com, a GitHub Enterprise Server or a tenant of ghe.com.",
+		},
+		{
+			Name: "TASKS_CREDENTIAL_REFRESH_INITIAL_DELAY_SECONDS", Type: TypeInt, Default: "1200", EnvOnly: true,
+			Doc: "After how many seconds the GitHub credential of a sandbox is first renewed.",
+		},
+		{
 			Name: "GITHUB_APP_CLIENT_ID", Type: TypeString,
 			Doc: "OAuth client ID of your GitHub App; it starts with Iv1 or Iv23 and is not the numeric App ID.",
 		},

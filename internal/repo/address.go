@@ -45,6 +45,27 @@ func Parse(address string) (task.Repo, error) {
 	return parseShort(address)
 }
 
+// ParseOn is Parse where org/repo is a repository on the GitHub at an address such as
+// https://github.example.com; empty is github.com.
+func ParseOn(github, address string) (task.Repo, error) {
+	base, err := url.Parse(strings.TrimRight(github, "/"))
+	if err != nil || base.Host == "" || isGitHub(base.Host) {
+		return Parse(address)
+	}
+	short := strings.TrimPrefix(address, base.Host+"/")
+	r, err := Parse(short)
+	if err != nil || !isShort(short) {
+		return Parse(address)
+	}
+	r.URL = base.String() + strings.TrimPrefix(r.URL, defaultGitHub)
+	return r, nil
+}
+
+// isShort reports whether an address that can be parsed is org/repo.
+func isShort(address string) bool {
+	return !isPath(address) && !strings.Contains(address, ":") && !strings.HasPrefix(address, "github.com/")
+}
+
 func usage(format string, args ...any) error {
 	return errs.New("repo.Parse", errs.Usage, addressHint, format, args...)
 }
