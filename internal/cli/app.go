@@ -15,7 +15,7 @@ type app struct {
 	debug   bool   // --debug
 	state   *state // once opened; see openState
 	made    *providers
-	repos   *repo.Cache // once asked for; see repoCache
+	repos   *repo.Cache     // once asked for; see repoCache
 	minted  []secret.String // by GitHub, for the look at repositories
 
 	wiring

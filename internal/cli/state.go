@@ -157,9 +157,9 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 			Services: services.open, Debug: s.config.Debug,
 			GitHubToken: services.githubToken, RevokeGitHub: services.revokeGitHub,
 			FirstRefresh: time.Duration(s.config.Account.RefreshSeconds) * time.Second,
-			SkillsDir: func(hash string) string { return skills.At(s.dir, hash).Dir },
-			SkillsTar: func(hash string, w io.Writer) error { return skills.At(s.dir, hash).WriteTar(w) },
-			Dir:       s.dir, Owner: me.Label(), Domain: s.db.ID,
+			SkillsDir:    func(hash string) string { return skills.At(s.dir, hash).Dir },
+			SkillsTar:    func(hash string, w io.Writer) error { return skills.At(s.dir, hash).WriteTar(w) },
+			Dir:          s.dir, Owner: me.Label(), Domain: s.db.ID,
 		},
 	})
 	return &process{state: s, owner: me, runner: r, services: services}, nil
