@@ -47,6 +47,9 @@ func (s *Server) api() http.Handler {
 			return
 		}
 		a := s.perform(r, op, in.PathParams)
+		if next := s.link(r, a); next != "" {
+			w.Header().Set("Link", next)
+		}
 		f.alters(a)
 		if f == nil && declared(in, a.status) {
 			s.check(r, in, a)

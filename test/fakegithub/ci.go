@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -123,17 +124,34 @@ func (s *Server) reviews(r *http.Request, p *Pull) answer {
 
 // page is the part of a list that was asked for.
 func page(r *http.Request, all []any) []any {
-	q := r.URL.Query()
-	size, err := strconv.Atoi(q.Get("per_page"))
-	if err != nil {
-		size = 30
-	}
-	n, err := strconv.Atoi(q.Get("page"))
-	if err != nil {
-		n = 1
-	}
+	size, n := pageOf(r)
 	from := min(size*(n-1), len(all))
 	return all[from:min(from+size, len(all))]
+}
+
+func pageOf(r *http.Request) (size, n int) {
+	q := r.URL.Query()
+	size, n = 30, 1
+	if v, err := strconv.Atoi(q.Get("per_page")); err == nil {
+		size = v
+	}
+	if v, err := strconv.Atoi(q.Get("page")); err == nil {
+		n = v
+	}
+	return size, n
+}
+
+// link is the header that leads to the next page of a list, if this one is full.
+func (s *Server) link(r *http.Request, a answer) string {
+	list, _ := a.body.([]any)
+	if m, ok := a.body.(map[string]any); ok {
+		list, _ = m["check_runs"].([]any)
+	}
+	size, n := pageOf(r)
+	if r.Method != http.MethodGet || len(list) < size {
+		return ""
+	}
+	return fmt.Sprintf(`<%s/api/v3%s?per_page=%d&page=%d>; rel="next"`, s.URL, r.URL.Path, size, n+1)
 }
 
 func (s *Server) checks(r *http.Request, sha string, ci *CI) answer {
@@ -171,8 +189,7 @@ func (s *Server) statuses(repo *Repo, sha string, ci *CI) answer {
 
 // queryPull is a pull request with its conversations.
 func (s *Server) queryPull(repo *Repo, number any, bearer string) any {
-	n, _ := number.(int64)
-	p := repo.pull(strconv.FormatInt(n, 10))
+	p := repo.pull(fmt.Sprint(number))
 	if _, refused := s.may(bearer, repo, "pull_requests", "read"); refused != nil || p == nil {
 		return nil
 	}
