@@ -88,6 +88,26 @@ func (s *Server) Revoke() {
 	clear(s.tokens)
 }
 
+// revokeToken ends the credential that the request is made with.
+func (s *Server) revokeToken(r *http.Request) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := bearerOf(r)
+	if t := s.tokens[text]; t == nil || t.expires.Before(s.o.Clock()) {
+		return refusal(http.StatusUnauthorized, "Bad credentials")
+	}
+	delete(s.tokens, text)
+	s.revoked = append(s.revoked, text)
+	return answer{http.StatusNoContent, nil}
+}
+
+// Tokens are the credentials that were ever made, and Revoked those that were given back.
+func (s *Server) Tokens() (all, revoked []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.issued), slices.Clone(s.revoked)
+}
+
 // issue makes the text of a token. An installation's is long and has dots, as they
 // are since April 2026.
 func (s *Server) issue(t *token) string {
@@ -101,6 +121,7 @@ func (s *Server) issue(t *token) string {
 		text = fmt.Sprintf("ghs_%d_%s.%s.%s-_", t.app.ID, rand.Text(), strings.Repeat(rand.Text(), 15), rand.Text())
 	}
 	s.tokens[text] = t
+	s.issued = append(s.issued, text)
 	return text
 }
 

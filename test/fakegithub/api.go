@@ -115,6 +115,8 @@ func (s *Server) perform(r *http.Request, op string, params map[string]string) a
 		return s.app(r)
 	case OpRepoInstallation, OpOrgInstallation, OpUserInstallation, OpAccessToken:
 		return s.installations(r, op, params)
+	case OpRevokeToken:
+		return s.revokeToken(r)
 	}
 	return s.ofRepo(r, op, params)
 }
@@ -154,6 +156,9 @@ func (s *Server) send(w http.ResponseWriter, a answer, f *Fault) {
 		body = body[:len(body)/2]
 	}
 	w.WriteHeader(a.status)
+	if a.status == http.StatusNoContent {
+		return
+	}
 	// An error means that the client has gone.
 	_, _ = w.Write(body)
 }

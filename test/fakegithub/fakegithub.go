@@ -22,6 +22,7 @@ const (
 	OpOrgInstallation  = "apps/get-org-installation"
 	OpUserInstallation = "apps/get-user-installation"
 	OpAccessToken      = "apps/create-installation-access-token"
+	OpRevokeToken      = "apps/revoke-installation-access-token"
 
 	OpBlob      = "git/create-blob"
 	OpTree      = "git/create-tree"
@@ -105,6 +106,8 @@ type Server struct {
 	repos    []*Repo
 	installs []*installation
 	tokens   map[string]*token
+	issued   []string // tokens, in order
+	revoked  []string // by their holders
 	root     string           // folder of the repositories
 	renamed  map[string]*Repo // by their old names
 }
@@ -143,7 +146,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /login/oauth/access_token", s.accessToken)
 	mux.Handle("/api/v3/", http.StripPrefix("/api/v3", s.api()))
 	mux.Handle("/app", s.api())
-	for _, path := range []string{"/app/installations/", "/app-manifests/", "/repos/", "/orgs/", "/users/"} {
+	for _, path := range []string{"/installation/", "/app/installations/", "/app-manifests/", "/repos/", "/orgs/", "/users/"} {
 		mux.Handle(path, s.api())
 	}
 	mux.HandleFunc("POST /graphql", s.graphql)

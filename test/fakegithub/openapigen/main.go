@@ -36,6 +36,7 @@ func operations() map[string][]string {
 		"/app-manifests/{code}/conversions": {"post"},
 
 		"/app/installations/{installation_id}/access_tokens": {"post"},
+		"/installation/token":                                {"delete"},
 		"/repos/{owner}/{repo}/installation":                 {"get"},
 		"/orgs/{org}/installation":                           {"get"},
 		"/users/{username}/installation":                     {"get"},
