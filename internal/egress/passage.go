@@ -235,7 +235,7 @@ func (p *passage) firstResponse(got []byte) error {
 
 // statusOf reads the status of a response; 0 is none.
 func statusOf(b []byte) int {
-	if len(b) < len("HTTP/1.1 101 ") || !bytes.HasPrefix(b, []byte("HTTP/1.")) || b[8] != ' ' {
+	if len(b) < len("HTTP/1.1 101 ") || !bytes.HasPrefix(b, []byte("HTTP/1.")) || b[8] != ' ' || b[12] != ' ' && b[12] != '\r' {
 		return 0
 	}
 	n, err := strconv.Atoi(string(b[9:12]))
