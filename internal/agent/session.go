@@ -18,6 +18,13 @@ func (c *Client) Health(ctx context.Context) (wire.Health, error) {
 	return h, err
 }
 
+// Threads lists every thread of the sandbox, with what it may do.
+func (c *Client) Threads(ctx context.Context) ([]wire.Thread, error) {
+	var all []wire.Thread
+	err := c.rpc.call(ctx, wire.MethodThreads, struct{}{}, &all)
+	return all, err
+}
+
 // Start begins the session. A second call is an error, of this host or another.
 func (c *Client) Start(ctx context.Context, start wire.Start) error {
 	return c.rpc.call(ctx, wire.MethodStart, start, nil)

@@ -22,6 +22,8 @@ func (s *Server) call(ctx context.Context, method string, params json.RawMessage
 		switch name {
 		case wire.MethodHealth:
 			return s.hostHealth(), nil
+		case wire.MethodThreads:
+			return threads("/proc")
 		case wire.MethodStart:
 			return s.callStart(ctx, params)
 		case wire.MethodGitHub:

@@ -107,6 +107,9 @@ func (b *rootBuilder) finish(files unix.Rlimit) (*Jail, error) {
 // stage, where no_new_privs is set too: a new user namespace starts with a full
 // bounding set whatever is dropped here, and here each call stops the world.
 func surrender(p plan.Plan) error {
+	if err := noNewPrivs(); err != nil {
+		return err
+	}
 	mask := uint32(kept)
 	if p.OneUID {
 		mask = 0

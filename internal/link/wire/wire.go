@@ -125,6 +125,7 @@ const (
 	MethodHealth   = "health"   // -> Health
 	MethodStart    = "start"    // Start -> {}: begins the session, once; a second call is an error
 	MethodGitHub   = "github"   // GitHub -> {}: the credential that programs inside read with
+	MethodThreads  = "threads"  // -> []Thread: what every thread of the sandbox may do
 	MethodShutdown = "shutdown" // ends the agent, flushes, ends PID 1
 )
 
