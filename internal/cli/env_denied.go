@@ -50,7 +50,10 @@ func runEnvDenied(ctx context.Context, o *envDeniedOptions) error {
 	denied := []task.Denied{}
 	err = s.store.ReadLog(ctx, rec, 0, func(_ []byte, ev task.Event) error {
 		if ev.Kind == task.KindDenied {
-			denied = addDenied(denied, ev.Params)
+			var d task.Denied
+			if json.Unmarshal(ev.Params, &d) == nil { // else of another version
+				denied = task.AddDenied(denied, d)
+			}
 		}
 		return nil
 	})
@@ -75,18 +78,4 @@ func runEnvDenied(ctx context.Context, o *envDeniedOptions) error {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", cell(d.Host, 0), port, d.Count, cell(d.Reason, 80), cell(d.Rule, 0))
 	}
 	return w.Flush()
-}
-
-// addDenied sums the events of one place up.
-func addDenied(all []task.Denied, params json.RawMessage) []task.Denied {
-	var d task.Denied
-	if json.Unmarshal(params, &d) != nil {
-		return all // of another version
-	}
-	i := slices.IndexFunc(all, func(o task.Denied) bool { return o.Host == d.Host && o.Port == d.Port && o.Reason == d.Reason })
-	if i < 0 {
-		return append(all, d)
-	}
-	all[i].Count += d.Count
-	return all
 }

@@ -47,6 +47,8 @@ type served struct {
 	spec     task.Spec
 	reporter steps.Reporter
 	hub      *mcp.Hub // nil for a plain command
+	// closeGate ends the network of a sandbox that has none of its own; nil: it has.
+	closeGate func()
 }
 
 // newServices makes the services of this process. What it logs is not reached by the
@@ -77,12 +79,21 @@ func (v *services) open(ctx context.Context, spec task.Spec, r steps.Reporter) (
 		},
 		Close: func() { v.forget(spec.Run) },
 	}
+	if captured(spec) {
+		gate, closeGate, err := v.newGate(spec, r)
+		if err != nil {
+			return steps.Services{}, err
+		}
+		run.closeGate = closeGate
+		out.Handlers[wire.ServiceEgress] = gate.ServeConn
+	}
 	if all := repo.Upstreams(spec.Repos); len(all) > 0 {
 		out.Handlers[wire.ServiceGit] = v.gitGateway(spec.Run, all).ServeConn
 	}
 	if spec.Agent.Drives() {
 		hub, err := v.newHub(ctx, spec, r)
 		if err != nil {
+			run.close()
 			return steps.Services{}, err
 		}
 		run.hub = hub
@@ -100,8 +111,17 @@ func (v *services) forget(run task.ID) {
 	s := v.live[run]
 	delete(v.live, run)
 	v.mu.Unlock()
-	if s != nil && s.hub != nil {
+	if s != nil {
+		s.close()
+	}
+}
+
+func (s *served) close() {
+	if s.hub != nil {
 		s.hub.Close()
+	}
+	if s.closeGate != nil {
+		s.closeGate()
 	}
 }
 

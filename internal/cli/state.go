@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"path/filepath"
 	"time"
 
@@ -40,6 +41,7 @@ type state struct {
 	reload     func() (config.Config, error)
 	background background.Client
 	providers  *providers
+	permitAddr func(netip.Addr) bool // see wiring
 }
 
 // openState opens the state directory once; close closes it.
@@ -65,7 +67,7 @@ func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
 		repos:     a.repoCache(dir, c),
 		note:      a.note,
 		reload:    func() (config.Config, error) { return a.config(nil) },
-		providers: a.providersFor(c),
+		providers: a.providersFor(c), permitAddr: a.permitAddr,
 	}
 	s.background = background.Client{
 		Dir: dir, Version: build.Get().Version,

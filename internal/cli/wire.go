@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/Insights/insightscli/internal/agentcli"
 	"github.com/Insights/insightscli/internal/config"
@@ -25,7 +26,9 @@ type wiring struct {
 	tools func(c config.Config) (dirs []string, path string)
 	// findAgent finds the program of an agent on this machine.
 	findAgent func(name string, o agentcli.Options) (agentcli.Program, error)
-	executor  func(ctx context.Context, c config.Config, spec task.Spec) (executor, error)
+	// permitAddr lets sandboxes reach addresses that are not public. Only tests have one.
+	permitAddr func(netip.Addr) bool
+	executor   func(ctx context.Context, c config.Config, spec task.Spec) (executor, error)
 }
 
 func defaultWiring(a *app) wiring {
@@ -84,7 +87,7 @@ func (a *app) place(ctx context.Context, p *plan, name string) error {
 	}
 	p.spec.Provider = name
 	if p.spec.Network == task.NetworkLink {
-		p.notices = append(p.notices, "with --network=link a sandbox has no network but its own loopback")
+		p.notices = append(p.notices, "with --network=link the host makes every connection of the sandbox: TCP to public addresses, and names, nothing else")
 	}
 	if name == config.ProviderDocker {
 		return placeDocker(p)
@@ -93,7 +96,7 @@ func (a *app) place(ctx context.Context, p *plan, name string) error {
 		return errs.New("cli.run", errs.Usage, "leave the image out, or use --provider=docker", "provider local has no images")
 	}
 	if p.spec.Network == task.NetworkFull {
-		p.notices = append(p.notices, "a sandbox of the provider local has no network but its own loopback")
+		p.notices = append(p.notices, "the host makes every connection of a sandbox of the provider local: TCP to public addresses, and names, nothing else")
 	}
 	if p.config.Run.Tools == "auto" {
 		dirs, path := a.tools(p.config)

@@ -50,6 +50,11 @@ func (s *Store) RequestLogPath(spec task.Spec) string {
 	return strings.TrimSuffix(s.LogPath(spec), ".jsonl") + ".requests.log"
 }
 
+// EgressLogPath is where the record of a run's network connections is kept, beside its log.
+func (s *Store) EgressLogPath(spec task.Spec) string {
+	return strings.TrimSuffix(s.LogPath(spec), ".jsonl") + ".egress.jsonl"
+}
+
 // Create records a new run, queued and without an owner, with its task (unless that
 // exists) and its sealed secrets, in one transaction.
 func (s *Store) Create(ctx context.Context, spec task.Spec, sealed map[string][]byte) error {

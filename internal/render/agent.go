@@ -135,22 +135,15 @@ func permission(params json.RawMessage) string {
 
 // denied names the connection that was refused, and by what.
 func denied(params json.RawMessage) string {
-	var d struct {
-		Host string      `json:"host"`
-		Port json.Number `json:"port"`
-		Rule string      `json:"rule"`
-	}
+	var d task.Denied
 	if json.Unmarshal(params, &d) != nil || d.Host == "" {
 		return string(params)
 	}
-	text := d.Host
-	if d.Port != "" {
-		text += ":" + d.Port.String()
+	text := Place(d)
+	if d.Count > 1 {
+		text += fmt.Sprintf(", %d times", d.Count)
 	}
-	if d.Rule != "" {
-		text = fmt.Sprintf("%s (%s)", text, d.Rule)
-	}
-	return text
+	return joined(text, d.Reason)
 }
 
 // published is what was published.

@@ -2,6 +2,10 @@ package render
 
 import (
 	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
@@ -17,6 +21,9 @@ func Final(r task.Result) []string {
 	for _, p := range r.Published {
 		lines = append(lines, "published: "+Published(p))
 	}
+	if len(r.Denied) > 0 {
+		lines = append(lines, Denied(r.Denied)+": insightscli env denied "+r.Run.Short())
+	}
 	if r.Usage != nil {
 		lines = append(lines, "models: "+Tokens(*r.Usage))
 	}
@@ -27,6 +34,31 @@ func Final(r task.Result) []string {
 		lines = append(lines, fmt.Sprintf("sandbox kept: insightscli exec %s -- sh", r.Run.Short()))
 	}
 	return lines
+}
+
+// Place is where a connection that was refused should have gone.
+func Place(d task.Denied) string {
+	if d.Port == 0 {
+		return d.Host
+	}
+	return net.JoinHostPort(d.Host, strconv.Itoa(d.Port))
+}
+
+// Denied says in a line what the network policy refused.
+func Denied(all []task.Denied) string {
+	sum := 0
+	var places []string
+	for _, d := range all {
+		sum += d.Count
+		if p := Place(d); !slices.Contains(places, p) {
+			places = append(places, p)
+		}
+	}
+	text := strings.Join(places[:min(3, len(places))], ", ")
+	if n := len(places) - 3; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s refused by the network policy (%s)", count(int64(sum), "connection"), text)
 }
 
 // Published says in a line what was published.

@@ -64,7 +64,8 @@ func everything() []task.Event {
 	s.add(task.KindAgent, `{"update":{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}}`)
 	s.add(task.KindAgent, `{"update":{"sessionUpdate":"tool_call","title":"Read go.mod\u001b]0;evil\u0007","status":"pending"}}`)
 	s.add(task.KindPermission, `{"toolCall":{"title":"rm -rf build"}}`)
-	s.add(task.KindDenied, `{"host":"example.test","port":443,"rule":"default deny"}`)
+	s.add(task.KindDenied, task.Denied{Host: "example.test", Port: 443, Count: 1, Reason: "no rule allows it", Rule: "example.test"})
+	s.add(task.KindDenied, task.Denied{Host: "example.test\x1b[2J", Count: 3, Reason: "no rule allows it"})
 	s.add(task.KindPublished, task.Published{Org: "org", Name: "repo", Branch: "fix", SHA: "0123456789abcdef", URL: "https://github.com/org/repo/commit/0123456789abcdef"})
 	s.add(task.KindPublished, task.Published{Org: "org", Name: "repo", Branch: "fix", Pull: 7, URL: "https://github.com/org/repo/pull/7"})
 	s.add(task.KindUsage, `{"used":1}`)
@@ -76,6 +77,7 @@ func everything() []task.Event {
 		Run: run, State: task.StateFailed, Code: 7, ExitCode: &code, Kind: "task_failed", Error: "the command exited with code 3",
 		Started: start, Finished: start.Add(1234 * time.Millisecond),
 		Repos:     []task.RepoResult{{Org: "org", Name: "repo", Files: 2, Insertions: 10, Deletions: 1}, {Org: "org", Name: "other"}},
+		Denied:    []task.Denied{{Host: "example.test", Port: 443, Count: 1}, {Host: "a.test", Count: 3}, {Host: "b.test", Count: 1}, {Host: "c.test", Count: 1}},
 		Published: []task.Published{{Org: "org", Name: "repo", Branch: "fix", Pull: 7, URL: "https://github.com/org/repo/pull/7"}},
 	})
 	return s.events

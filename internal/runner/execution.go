@@ -49,6 +49,7 @@ type execution struct {
 	services steps.Services
 	mcp      *connecting // nil without MCP
 	started  atomic.Bool // there is a session to say something to
+	denied   denials     // by the network policy
 	reading  *reading    // what gh in the sandbox reads with
 
 	box     sandbox.Sandbox
@@ -85,6 +86,7 @@ func (x *execution) run(ctx context.Context) (task.Result, error) {
 	}
 	res = x.withCleanup(res, x.cleanUp(ctx))
 	x.closeServices()
+	res.Denied = x.denied.all() // the services have told the last of it by now
 	x.revoke(ctx)
 	return x.finish(ctx, res)
 }

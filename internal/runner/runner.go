@@ -169,7 +169,8 @@ func (r *Runner) newExecution(ctx context.Context, rec journal.Record, log *jour
 	}
 	x.turns, x.reading = newTurns(x), newReading(x)
 	if !x.spec.Agent.Drives() {
-		return x, nil
+		x.story.seen = x.denied.event
+		return x, x.denied.replay(ctx, x)
 	}
 	if err := x.turns.replay(ctx); err != nil {
 		return nil, err

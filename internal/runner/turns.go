@@ -33,10 +33,13 @@ type turns struct {
 	over    map[string]bool            // ids of the messages whose turns have ended, or that were refused
 	schemas map[string]json.RawMessage // of the replies to messages, by their ids
 	last    *task.Turn
-	final   *final   // how the run is to end, once somebody has said it
-	talking bool     // somebody may still say something: the inbox is open
-	leaving bool     // the work is cancelled: nothing more is begun
-	asked   []string // ids of the host's own questions that nobody has answered
+	final   *final // how the run is to end, once somebody has said it
+	talking bool   // somebody may still say something: the inbox is open
+	leaving bool   // the work is cancelled: nothing more is begun
+	// following says that the services may still say something to an agent at rest.
+	following bool
+	rested    time.Time // when the last turn ended
+	asked     []string  // ids of the host's own questions that nobody has answered
 	// published is what was published, each branch and pull request as it was last.
 	published []task.Published
 	wake      chan struct{}
@@ -57,6 +60,7 @@ func newTurns(x *execution) *turns {
 
 // event takes one event of the run, as it comes or as it is read from the log.
 func (t *turns) event(ev task.Event) {
+	t.x.denied.event(ev)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tracker.Event(ev)
@@ -77,6 +81,7 @@ func (t *turns) event(ev task.Event) {
 		if turn, ok := read[task.Turn](ev); ok {
 			t.told(turn)
 		}
+		t.rested = ev.At
 	case ev.Kind == task.KindPublished:
 		if p, ok := read[task.Published](ev); ok {
 			t.publish(p)
@@ -212,6 +217,9 @@ func (t *turns) mind(ctx context.Context) {
 		if t.done(ctx) {
 			t.endAgent(ctx)
 		}
+		if t.held() {
+			t.x.limits.active()
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -301,9 +309,9 @@ func (t *turns) decided() (done, sure bool) {
 		return current == 0, true
 	case current > 0, !t.over[""], len(t.tracker.Pending()) > 0: // at work, or about to be
 		return false, true
-	case t.final != nil:
+	case t.final != nil && !t.yields(t.final):
 		return true, true
-	case spec.Session, t.talking, spec.Mode == task.ModeInteractive && spec.Detached: // it stays
+	case spec.Session, t.talking, t.following, spec.Mode == task.ModeInteractive && spec.Detached: // it stays
 		return false, true
 	}
 	return false, false
