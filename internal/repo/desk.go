@@ -2,6 +2,7 @@ package repo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -179,7 +180,7 @@ func (d *Desk) fetchBase(ctx context.Context) error {
 	began := d.p.Repo.Commit
 	if !d.Has(ctx, began) {
 		err := d.fetch(ctx, "--depth="+strconv.Itoa(recent), began)
-		if err != nil && strings.Contains(stderrOf(err), "not our ref") {
+		if errors.Is(err, errUnknown) {
 			return nil
 		}
 		if err != nil {
@@ -205,10 +206,17 @@ func (d *Desk) fetch(ctx context.Context, what ...string) error {
 		args := append([]string{"fetch", "--progress", "--no-tags", "--no-write-fetch-head"}, options...)
 		fetch := s.call(append(append(args, "--", s.url), specs...)...)
 		fetch.gitDir, fetch.bound, fetch.stall = d.dir, longBound, d.c.stall
-		return d.c.git.run(ctx, fetch)
+		err := d.c.git.run(ctx, fetch)
+		if says := stderrOf(err); strings.Contains(says, "not our ref") || strings.Contains(says, "unadvertised object") {
+			return &ourTrouble{errUnknown} // another key would not help
+		}
+		return err
 	})
 	return err
 }
+
+// errUnknown is a commit that the server does not have.
+var errUnknown = errors.New("the server has no such commit")
 
 // Take brings objects of a directory of the sandbox to the desk, with everything that
 // hangs on them. Git checks each of them, and that none is missing.
