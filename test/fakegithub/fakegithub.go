@@ -106,8 +106,8 @@ type Server struct {
 	repos    []*Repo
 	installs []*installation
 	tokens   map[string]*token
-	issued   []string // tokens, in order
-	revoked  []string // by their holders
+	issued   []string         // tokens, in order
+	revoked  []string         // by their holders
 	root     string           // folder of the repositories
 	renamed  map[string]*Repo // by their old names
 }
