@@ -88,6 +88,10 @@ func (f *follower) follow(work context.Context) error {
 	wg.Go(func() { f.watchSandbox(ctx, cancel) })
 	wg.Go(func() { f.stopWhenCancelled(ctx, work, cancel) })
 	if f.x.spec.Agent.Drives() {
+		f.x.turns.followed(f.x.services.Follow != nil)
+		if f.x.services.Follow != nil {
+			wg.Go(func() { f.x.followUp(ctx) })
+		}
 		wg.Go(func() { f.x.turns.mind(ctx) })
 	}
 	err := f.frames(ctx)

@@ -125,7 +125,7 @@ func (x *execution) deliverInputs(ctx context.Context) {
 		case err != nil, q.Kind == task.InputCancel, q.Kind == task.InputEnd && q.Name != task.EndAfterTurn:
 			return // no link, or no more need
 		case q.Kind == task.InputEnd:
-			ending = true
+			ending = x.turns.lasts(q.Input)
 			continue
 		case ending && q.Kind == task.InputMessage:
 			continue // there is no further turn
