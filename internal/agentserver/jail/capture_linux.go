@@ -64,6 +64,9 @@ func (c *Capture) listen() error {
 // route leads every address here: by nat rules, or, where the kernel has none, by making
 // all addresses the sandbox's own and listening at the ports of the policy.
 func (c *Capture) route(allow []string, install func() error) error {
+	if err := ignoreExists(addOwnAddress()); err != nil {
+		return pathError("address", "lo", err)
+	}
 	err := install()
 	switch {
 	case err == nil:

@@ -70,14 +70,30 @@ func refuseMetadata() error {
 	return nil
 }
 
-// addRoute sends one request and reads the kernel's answer to it.
-func addRoute(r route) error {
+// addRoute adds a route.
+func addRoute(r route) error { return request(r.message()) }
+
+// addOwnAddress gives lo an address beside 127.0.0.1. The C library takes a machine that has
+// only that one for one without IPv4, and finds no name for programs that ask for what the
+// machine can reach (AI_ADDRCONFIG: apt, wget, getent and many more). It is the one that
+// /etc/hosts gives the sandbox's own name.
+func addOwnAddress() error {
+	own := []byte{127, 0, 1, 1}
+	header := []byte{unix.AF_INET, 8, 0, unix.RT_SCOPE_HOST}
+	body := binary.NativeEndian.AppendUint32(header, loopback)
+	body = appendAttr(body, unix.IFA_LOCAL, own)
+	body = appendAttr(body, unix.IFA_ADDRESS, own)
+	return request(appendMessage(nil, unix.RTM_NEWADDR, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL, body))
+}
+
+// request sends one request and reads the kernel's answer to it.
+func request(message []byte) error {
 	nl, err := openNetlink(unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
 	}
 	defer nl.close()
-	if err := nl.send(r.message()); err != nil {
+	if err := nl.send(message); err != nil {
 		return err
 	}
 	return nl.answer()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/egress/rule"
 	"github.com/Insights/insightscli/internal/link"
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/sandbox"
@@ -74,6 +75,9 @@ func (l *lab) newRun() run {
 		Env: map[string]string{"CANARY": "canary-in-env"}, Network: string(task.NetworkLink),
 		HostGrace: time.Minute,
 	}}
+	if c, able := l.Provider.(sandbox.Capturer); able {
+		r.boot.Capture, r.boot.Allow = c.Captures(sandbox.Network(task.NetworkLink)), []string{rule.All}
+	}
 	r.spec = sandbox.Spec{
 		Name: "insightscli-" + id.Short(), Image: l.Image, Network: sandbox.Network(task.NetworkLink),
 		AgentUID: l.UID, AgentGID: l.GID, AgentServer: l.AgentServer,

@@ -45,7 +45,7 @@ type Fixture struct {
 
 // Run runs the suite. Each test has its own provider.
 func Run(t *testing.T, factory Factory) {
-	for _, group := range [][]test{lifeTests, linkTests, execTests, sessionTests, isolationTests} {
+	for _, group := range [][]test{lifeTests, linkTests, execTests, sessionTests, isolationTests, networkTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(newLab(t, factory, c.root(t))) })
 		}
