@@ -7,6 +7,7 @@ import (
 
 	"github.com/Insights/insightscli/internal/agentserver/serverctl"
 	"github.com/Insights/insightscli/internal/cli"
+	_ "github.com/Insights/insightscli/internal/firstgc" // before everything else
 	"github.com/Insights/insightscli/internal/term"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Insights/insightscli/internal/reply/jsonschema"
-	"github.com/Insights/insightscli/internal/reply/jsonschema/kind"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 const (
@@ -152,8 +152,39 @@ func text(err *jsonschema.ValidationError) string {
 	case *kind.RefCycle:
 		return "the schema leads back to itself"
 	}
+	if told := numbers(err.ErrorKind); told != "" {
+		return told
+	}
 	alone := &jsonschema.ValidationError{InstanceLocation: nil, ErrorKind: err.ErrorKind}
 	return brief(strings.TrimPrefix(alone.Error(), "at '': "), 200)
+}
+
+// numbers tells the reasons in which the library writes 5000 as 5,000.
+func numbers(reason jsonschema.ErrorKind) string {
+	told := func(what string, got, want int) string { return fmt.Sprintf("%s: got %d, want %d", what, got, want) }
+	switch k := reason.(type) {
+	case *kind.MinLength:
+		return told("minLength", k.Got, k.Want)
+	case *kind.MaxLength:
+		return told("maxLength", k.Got, k.Want)
+	case *kind.MinItems:
+		return told("minItems", k.Got, k.Want)
+	case *kind.MaxItems:
+		return told("maxItems", k.Got, k.Want)
+	case *kind.MinProperties:
+		return told("minProperties", k.Got, k.Want)
+	case *kind.MaxProperties:
+		return told("maxProperties", k.Got, k.Want)
+	case *kind.MinContains:
+		return told("minContains", len(k.Got), k.Want)
+	case *kind.MaxContains:
+		return told("maxContains", len(k.Got), k.Want)
+	case *kind.UniqueItems:
+		return fmt.Sprintf("items at %d and %d are equal", k.Duplicates[0], k.Duplicates[1])
+	case *kind.AdditionalItems:
+		return fmt.Sprintf("the last %d items are not allowed", k.Count)
+	}
+	return ""
 }
 
 // exact is a number in decimal digits.

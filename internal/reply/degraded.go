@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Insights/insightscli/internal/reply/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // saysNothing reports whether a value that fits holds nothing but empty texts and lists,

@@ -17,15 +17,16 @@
 //
 // # Schemas
 //
-// github.com/santhosh-tekuri/jsonschema/v6 does the checking, as a copy that is made by
-// jsonschemagen (go generate), because the original spends 3.5 ms at the start of every
-// program that holds it, whether there is a schema or not. Only this package imports it,
-// and none of its types leave. Drafts 4 to 2020-12 are told apart by $schema; without
-// one it is 2020-12. A $ref may lead anywhere within the schema, also back to where it is,
-// as long as each time around goes one step down into the value. What lies elsewhere is
-// refused with its address: nothing is fetched and no file is read. `format` is checked in
-// every draft; unknown formats are free. Patterns are those of Go (RE2), which have no
-// look-around and no back-references.
+// github.com/santhosh-tekuri/jsonschema/v6 does the checking; only this package imports
+// it, and none of its types leave. It compiles the schemas of all drafts whenever a program
+// that holds it starts, which is the price of numbers that are exact, schemas that are
+// checked themselves and reasons that can be told (docs/performance.md has what others
+// lack). Drafts 4 to 2020-12 are told apart by $schema; without one it is 2020-12. A $ref
+// may lead anywhere within the schema, also back to where it is, as long as each time
+// around goes one step down into the value. What lies elsewhere is refused with its
+// address: nothing is fetched and no file is read. `format` is checked in every draft;
+// unknown formats are free. Patterns are those of Go (RE2), which have no look-around and
+// no back-references.
 //
 // The library can neither be interrupted nor does it know bounds, so everything is
 // bounded before it begins: sizes, nesting, the magnitude of numbers (it computes
@@ -34,5 +35,3 @@
 // was said. A name that occurs twice in one object is refused: which of the two counts
 // would depend on who reads it.
 package reply
-
-//go:generate go run ./jsonschemagen jsonschema

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/Insights/insightscli/internal/errs"
-	"github.com/Insights/insightscli/internal/reply/jsonschema"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/Insights/insightscli/internal/reply/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // maxChain bounds how many schemas may apply to one value through each other.
