@@ -67,7 +67,7 @@ func (o *runOptions) refuseModel() error {
 }
 
 func modelFlags() []string {
-	return []string{"model", "effort", "permission-mode", "turn-timeout", "max-cost", "max-tokens", "require-mcp"}
+	return []string{"model", "effort", "permission-mode", "turn-timeout", "max-cost", "max-tokens", "require-mcp", "follow-ci"}
 }
 
 // askingMode is the permission mode of an agent that somebody sits with.

@@ -56,6 +56,7 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.originProduct, "origin-product", "user_created", "`PRODUCT` that creates the task")
 	f.String("scopes", "full", "what the agent may do in Insights: read_only, full or a `LIST` such as query:read,insight:read")
 	f.BoolVar(&o.createPR, "create-pr", false, "let the agent open a pull request")
+	f.Bool("follow-ci", false, "ask the agent again where checks or reviews of its pull request find something (needs --create-pr)")
 	f.String("model", "", "`MODEL` of the agent (default: its own choice)")
 	f.String("effort", "", "reasoning `EFFORT` of the agent, in its own words")
 	f.String("permission-mode", "", "what the agent may do without asking: `MODE` in its own words (default: everything, or asking if interactive)")

@@ -99,6 +99,7 @@ func (v *services) open(ctx context.Context, spec task.Spec, r steps.Reporter) (
 		run.hub = hub
 		out.Handlers[wire.ServiceMCP] = hub.ServeConn
 		out.MCP = hub.Connect
+		out.Follow = v.followCI(spec)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -48,6 +48,9 @@ type Run struct {
 	IdleTimeout time.Duration `mapstructure:"insightscli_idle_timeout"`
 	HostGrace   time.Duration `mapstructure:"insightscli_host_grace"`
 	Tools       string        `mapstructure:"insightscli_tools"`
+	FollowCI    bool          `mapstructure:"insightscli_follow_ci"`
+	FollowIdle  int           `mapstructure:"tasks_ci_follow_up_idle_seconds"`
+	FollowPoll  int           `mapstructure:"tasks_ci_follow_up_poll_seconds"`
 
 	Environments map[string]Environment `mapstructure:"insightscli_environments"`
 }

@@ -146,6 +146,18 @@ func runSettings() []Setting {
 			Name: "INSIGHTSCLI_TOOLS", Key: "tools", Flag: "tools", Type: TypeString, Default: "auto",
 			Doc: "auto binds the tool directories of PATH read-only into local sandboxes, none does not.",
 		},
+		{
+			Name: "INSIGHTSCLI_FOLLOW_CI", Key: "follow-ci", Flag: "follow-ci", Type: TypeBool, Default: "0",
+			Doc: "1: a run with --create-pr goes on after its agent has come to rest, and asks it to mend what checks and reviews of its pull requests find, three times at most.",
+		},
+		{
+			Name: "TASKS_CI_FOLLOW_UP_IDLE_SECONDS", Type: TypeInt, Default: "900", EnvOnly: true,
+			Doc: "How many seconds an agent has to be at rest before checks and reviews are looked at (--follow-ci).",
+		},
+		{
+			Name: "TASKS_CI_FOLLOW_UP_POLL_SECONDS", Type: TypeInt, Default: "60", EnvOnly: true,
+			Doc: "How many seconds lie between two looks at checks that are going on (--follow-ci).",
+		},
 	}
 }
 

@@ -24,20 +24,28 @@ const (
 
 // askGH asks the GitHub command for the login that it keeps.
 func (a *access) askGH(ctx context.Context) (grant, error) {
+	token, err := a.ghToken(ctx)
+	if err != nil {
+		return grant{}, err
+	}
+	return newGrant("gh", tokenUser, token), nil
+}
+
+func (a *access) ghToken(ctx context.Context) (secret.String, error) {
 	bin := a.GH
 	if bin == "" {
 		bin = lookPath(a.environ, "gh")
 	}
 	base, err := url.Parse(a.base())
 	if bin == "" || err != nil {
-		return grant{}, errNoKey
+		return secret.String{}, errNoKey
 	}
 	out, err := a.ask(ctx, "", bin, "auth", "token", "--hostname", base.Host)
 	token := strings.TrimSpace(out)
 	if err != nil || token == "" || strings.ContainsAny(token, " \r\n\t") {
-		return grant{}, errNoKey
+		return secret.String{}, errNoKey
 	}
-	return newGrant("gh", tokenUser, secret.New(token)), nil
+	return secret.New(token), nil
 }
 
 // askHelper asks the credential helpers that the user's git has for an address.

@@ -26,5 +26,5 @@ type Input struct {
 	Text   string          `json:"text,omitempty"`
 	Schema json.RawMessage `json:"schema,omitempty"` // message: JSON Schema of the reply
 	Name   string          `json:"name,omitempty"`   // permission: request id; option: its name
-	Value  string          `json:"value,omitempty"`  // permission: option id; option: its value
+	Value  string          `json:"value,omitempty"`  // permission: option id; option: its value; message: what the sender remembers by it
 }

@@ -76,6 +76,8 @@ type Spec struct {
 	AgentGID int `json:"agent_gid"`
 
 	FollowCI     bool     `json:"follow_ci,omitempty"`     // ask the agent to mend its pull request where checks fail
+	FollowIdle   Duration `json:"follow_idle,omitempty"`   // rest of the agent before FollowCI looks; 0 is its default
+	FollowPoll   Duration `json:"follow_poll,omitempty"`   // between looks of FollowCI; 0 is its default
 	Keep         bool     `json:"keep,omitempty"`          // leave the sandbox for a look
 	PublishAgent string   `json:"publish_agent,omitempty"` // host address of the agent server's HTTP surface
 	TrustMount   bool     `json:"trust_mount,omitempty"`
