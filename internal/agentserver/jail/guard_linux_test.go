@@ -21,7 +21,8 @@ func TestPlaceGuard(t *testing.T) {
 	} {
 		root := t.TempDir()
 		err := errors.Join(os.MkdirAll(root+wire.BinDir, 0o755), before(root+wire.GitPath), placeGuard(root), placeGuard(root))
-		if to, _ := os.Readlink(root + wire.GitPath); err != nil || to != "insights-agent-server" {
+		gh, _ := os.Readlink(root + wire.GHPath)
+		if to, _ := os.Readlink(root + wire.GitPath); err != nil || to != "insights-agent-server" || gh != to {
 			t.Errorf("%s: a link to %q, %v", name, to, err)
 		}
 	}
