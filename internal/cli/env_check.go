@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/Insights/insightscli/internal/egress"
 	"github.com/Insights/insightscli/internal/egress/rule"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/task"
@@ -56,24 +55,14 @@ is allowed and 4 where it is not.` + exits("0", "1", "2", "4", "5"),
 	return cmd
 }
 
-// envVerdict is what the policy makes of a place.
-type envVerdict struct {
-	Host    string `json:"host"`
-	Port    uint16 `json:"port"`
-	Allowed bool   `json:"allowed"`
-	Rule    string `json:"rule,omitempty"`    // that allows it
-	Reason  string `json:"reason,omitempty"`  // why not
-	Suggest string `json:"suggest,omitempty"` // the rule that would allow it
-}
-
 func runEnvCheck(ctx context.Context, o *envCheckOptions) error {
 	set, err := o.policy(ctx)
 	if err != nil {
 		return err
 	}
-	v, err := judge(set, o.target)
-	if err != nil {
-		return err
+	v := egress.Check(set, o.target)
+	if v.Host == "" {
+		return errs.New("cli.env", errs.Usage, "give a URL, HOST or HOST:PORT", "%q is no place to reach: %s", o.target, v.Reason)
 	}
 	if o.json {
 		if err := writeJSON(o.app.streams.Out, v); err != nil {
@@ -88,10 +77,14 @@ func runEnvCheck(ctx context.Context, o *envCheckOptions) error {
 	return nil
 }
 
-func (o *envCheckOptions) print(v envVerdict) {
+func (o *envCheckOptions) print(v egress.Decision) {
 	place := net.JoinHostPort(v.Host, strconv.Itoa(int(v.Port)))
 	if v.Allowed {
-		fmt.Fprintf(o.app.streams.Out, "allowed  %s  by the rule %s\n", place, v.Rule)
+		by := "by the rule " + v.Rule
+		if v.Rule == rule.All {
+			by = "as every public address is"
+		}
+		fmt.Fprintf(o.app.streams.Out, "allowed  %s  %s\n", place, by)
 		return
 	}
 	fmt.Fprintf(o.app.streams.Out, "refused  %s  %s\n", place, v.Reason)
@@ -125,69 +118,4 @@ func (o *envCheckOptions) policy(ctx context.Context) (rule.Set, error) {
 		return rule.Set{}, err
 	}
 	return rule.Compile(rules)
-}
-
-// judge says what the rules make of a URL, a host, or a host and port.
-func judge(set rule.Set, target string) (envVerdict, error) {
-	host, port, plain, err := placeOfURL(target)
-	if err != nil {
-		return envVerdict{}, err
-	}
-	v := envVerdict{Host: host, Port: port}
-	name, err := rule.Host(host)
-	switch ip := net.ParseIP(strings.Trim(host, "[]")); {
-	case ip != nil && set.Public():
-		v.Allowed, v.Rule = true, "every public address"
-		if !ip.IsGlobalUnicast() || ip.IsPrivate() {
-			v.Allowed, v.Rule, v.Reason = false, "", "no sandbox reaches private and local addresses"
-		}
-		return v, nil
-	case ip != nil:
-		v.Reason = "addresses are not allowed, only names are"
-		return v, nil
-	case err != nil:
-		return v, errs.New("cli.env", errs.Usage, "give a URL, HOST or HOST:PORT", "%w", err)
-	}
-	v.Host = name
-	var ok bool
-	if plain != "" && set.Requests(name, port) {
-		v.Rule, ok = set.Request(name, port, "GET", plain)
-	} else {
-		v.Rule, ok = set.Match(name, port)
-	}
-	if v.Allowed = ok; !ok {
-		v.Suggest = rule.Suggest(name, port)
-		v.Reason = "no rule allows it"
-		if _, other := set.Name(name); other {
-			v.Reason = "no rule allows this port of it"
-		}
-	}
-	if v.Rule == rule.All {
-		v.Rule = "every public address"
-	}
-	return v, nil
-}
-
-// placeOfURL takes a URL apart. path is set for plain HTTP.
-func placeOfURL(target string) (host string, port uint16, path string, err error) {
-	bad := errs.New("cli.env", errs.Usage, "give a URL, HOST or HOST:PORT", "%q is no place to reach", target)
-	if !strings.Contains(target, "://") {
-		target = "https://" + target
-	}
-	u, err := url.Parse(target)
-	if err != nil || u.Hostname() == "" {
-		return "", 0, "", bad
-	}
-	text := u.Port()
-	if text == "" {
-		text = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ssh": "22", "git+ssh": "22", "git": "9418", "ftp": "21"}[u.Scheme]
-	}
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n == 0 {
-		return "", 0, "", bad
-	}
-	if u.Scheme == "http" {
-		path = u.RequestURI()
-	}
-	return u.Hostname(), uint16(n), path, nil
 }
