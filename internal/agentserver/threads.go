@@ -50,7 +50,7 @@ func threads(proc string) ([]wire.Thread, error) {
 // readThread reads /proc/PID/task/TID/status. What is missing there, on an older kernel,
 // looks like a thread that is wrong.
 func readThread(pid, tid int, status []byte) wire.Thread {
-	t := wire.Thread{PID: pid, TID: tid, Bounding: 1}
+	t := wire.Thread{PID: pid, TID: tid, Parent: 1, Bounding: 1}
 	for line := range bytes.Lines(status) {
 		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), ":")
 		value = strings.TrimSpace(value)
@@ -61,6 +61,10 @@ func readThread(pid, tid int, status []byte) wire.Thread {
 		case "Uid": // real, effective, saved, of files
 			if ids := strings.Fields(value); len(ids) > 1 {
 				t.UID, _ = strconv.Atoi(ids[1])
+			}
+		case "PPid":
+			if parent, err := strconv.Atoi(value); err == nil {
+				t.Parent = parent
 			}
 		case "CapInh":
 			t.Inheritable = set

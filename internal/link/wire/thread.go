@@ -8,6 +8,9 @@ type Thread struct {
 	TID  int    `json:"tid"`
 	Name string `json:"name"`
 	UID  int    `json:"uid"` // effective, inside
+	// Parent is the PID of the parent; 0 is one outside. Only PID 1 has that, and what
+	// carries the link where the engine has to start it.
+	Parent int `json:"parent"`
 
 	// Sets of capabilities, a bit each.
 	Inheritable uint64 `json:"inheritable"`
@@ -25,14 +28,15 @@ type Thread struct {
 const Kept = 1<<5 | 1<<6 | 1<<7
 
 // Wrong says what a thread has that none may have, or has not and must; "" is nothing. The
-// bounding set of PID 1 is not looked at: it starts no program with its own rights, and with
-// no_new_privs none could gain by it.
+// bounding set of what was started from outside is not looked at: it starts no program, and
+// with no_new_privs none could gain by it.
 func (t Thread) Wrong() string {
 	first := t.PID == 1
 	held := t.Inheritable | t.Permitted | t.Effective | t.Ambient
 	if first {
 		held &^= Kept
-	} else {
+	}
+	if t.Parent != 0 {
 		held |= t.Bounding
 	}
 	switch {

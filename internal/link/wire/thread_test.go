@@ -6,9 +6,10 @@ import (
 )
 
 func TestThreadsThatAreWrong(t *testing.T) {
-	agent := Thread{PID: 7, TID: 8, Name: "sh", UID: 1000, NoNewPrivs: true, Seccomp: 2}
+	agent := Thread{PID: 7, TID: 8, Name: "sh", UID: 1000, Parent: 1, NoNewPrivs: true, Seccomp: 2}
+	bridge := Thread{PID: 9, TID: 9, UID: 1000, Bounding: 0x11e1, NoNewPrivs: true, Seccomp: 2}
 	first := Thread{PID: 1, TID: 1, Permitted: Kept, Effective: Kept, Bounding: 1<<41 - 1, NoNewPrivs: true}
-	for _, ok := range []Thread{agent, first} {
+	for _, ok := range []Thread{agent, first, bridge} {
 		if why := ok.Wrong(); why != "" {
 			t.Error(why)
 		}
@@ -20,12 +21,16 @@ func TestThreadsThatAreWrong(t *testing.T) {
 		"capabilities 0x100": func(t *Thread) { t.Ambient = 1 << 8 },
 		"may gain":           func(t *Thread) { t.NoNewPrivs = false },
 	} {
-		for _, thread := range []Thread{agent, first} {
+		for _, thread := range []Thread{agent, first, bridge} {
 			change(&thread)
 			if why := thread.Wrong(); !strings.Contains(why, want) {
 				t.Errorf("%+v: %q, want %q", thread, why, want)
 			}
 		}
+	}
+	bridge.Effective = Kept
+	if bridge.Wrong() == "" {
+		t.Error("another process may have what is PID 1's")
 	}
 	agent.Bounding = Kept
 	if agent.Wrong() == "" {

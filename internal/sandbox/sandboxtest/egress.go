@@ -181,7 +181,7 @@ print("done")
 `, "done")
 	l.want(c, "echo alive", "alive")
 	l.python(c, say+`print(say("1.2.3.4", 80))`, "ECONNRESET")
-	if after := memory(); after > before+64<<20 {
+	if after := memory(); after > before+256<<20 {
 		l.Errorf("PID 1 had %d MiB and has %d", before>>20, after>>20)
 	}
 }

@@ -178,21 +178,22 @@ time.sleep(1000)'`), agent.Stdio{Out: started})
 	if err := c.Ready(l.context()); err != nil {
 		l.Fatal(err)
 	}
-	threads, err := c.Threads(l.context())
-	if err != nil {
-		l.Fatal(err)
-	}
 	seen := map[string]int{}
-	for _, t := range threads {
-		seen[t.Name]++
-		if why := t.Wrong(); why != "" {
-			l.Error(why)
+	l.until("all that was started is there", func() bool {
+		threads, err := c.Threads(l.context())
+		if err != nil {
+			l.Fatal(err)
 		}
-		if t.PID == 1 {
-			seen["1"]++
+		clear(seen)
+		for _, t := range threads {
+			seen[t.Name]++
+			if t.PID == 1 {
+				seen["1"]++
+			}
+			if why := t.Wrong(); why != "" {
+				l.Fatal(why)
+			}
 		}
-	}
-	if seen["python3"]+seen["python3.11"] < 2 || seen["sleep"] < 2 || seen["1"] < 2 {
-		l.Errorf("not all threads were seen: %+v", threads)
-	}
+		return seen["python3"]+seen["python3.11"] >= 2 && seen["sleep"] >= 2 && seen["1"] >= 2
+	})
 }
