@@ -31,6 +31,8 @@ type hub struct {
 	fake  *fakegithub.Server
 	repo  *fakegithub.Repo
 	env   []string
+	// provider is that of the sandboxes, if the test is about several
+	provider string
 }
 
 // ghScript is the gh of the sandbox's image: it tells which token it was given, and which
@@ -39,6 +41,20 @@ const ghScript = `#!/bin/sh
 printf %s "$GH_ENTERPRISE_TOKEN" | sha256sum | cut -c1-16
 echo "host $GH_HOST remote $(git remote get-url origin)"
 `
+
+// eachHub runs f on every provider of this machine.
+func eachHub(t *testing.T, o fakegithub.Options, f func(*testing.T, *hub)) {
+	for _, provider := range []string{"local", "docker"} {
+		t.Run(provider, func(t *testing.T) {
+			if provider == "docker" {
+				needEngine(t, needSandbox(t))
+			}
+			h := newHub(t, o)
+			h.env, h.provider = append(h.env, "SANDBOX_PROVIDER="+provider, "DOCKER_HOST="+os.Getenv("DOCKER_HOST")), provider
+			f(t, h)
+		})
+	}
+}
 
 func newHub(t *testing.T, o fakegithub.Options) *hub {
 	t.Helper()
@@ -177,7 +193,10 @@ func mark(token string) string {
 // In a sandbox without a network git fetches what is new and gh has a token that reads;
 // both end with the run.
 func TestSandboxReadsItsRepositories(t *testing.T) {
-	h := newHub(t, fakegithub.Options{})
+	eachHub(t, fakegithub.Options{}, sandboxReads)
+}
+
+func sandboxReads(t *testing.T, h *hub) {
 	l := h.start(`gh; echo ready; until git fetch -q origin && git log -1 --format=%s origin/main | grep news; do sleep 0.1; done
 		git pull -q && cat file; git push origin HEAD:x 2>&1; /usr/bin/git push origin HEAD:x 2>&1; command -v gh; git config --get remote.origin.url`)
 	h.eventually("the sandbox", func() bool { return strings.Contains(l.said(), "ready") })
@@ -270,7 +289,10 @@ func TestSandboxIsLoggedOut(t *testing.T) {
 
 // The tokens are in no argument, file, log or event, while the run works and after.
 func TestTokensLeaveNoTrace(t *testing.T) {
-	h := newHub(t, fakegithub.Options{})
+	eachHub(t, fakegithub.Options{}, leavesNoTrace)
+}
+
+func leavesNoTrace(t *testing.T, h *hub) {
 	// The whole environment of gh is printed: events hide what is in it.
 	h.commit("loud", map[string]string{"bin/gh": "#!/bin/sh\nenv | grep TOKEN\n"})
 	l := h.start(`gh; gh >/dev/null; cat .git/config; env; git fetch -q; ls -laR /run /dev/shm 2>/dev/null; echo ready; while [ ! -e /tmp/stop ]; do sleep 0.1; done`)
@@ -279,11 +301,22 @@ func TestTokensLeaveNoTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := h.command(t.Context(), "exec", "latest", "--", "sh", "-c", "grep -rs ghs_ /tmp /run /dev/shm /home /var /etc; touch /tmp/stop").CombinedOutput()
+	files, err := h.command(t.Context(), "exec", "latest", "--", "sh", "-c", "grep -rs ghs_ /tmp /run /dev/shm /home /var /etc; true").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, files)
 	}
-	traces := string(args) + string(files) + l.wait()
+	traces := string(args) + string(files)
+	if h.provider == "docker" {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", "for c in $(docker ps -q); do docker inspect $c; docker export $c | grep -a ghs_; done; true").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		traces += string(out)
+	}
+	if out, err := h.command(t.Context(), "exec", "latest", "--", "touch", "/tmp/stop").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	traces += l.wait()
 	if !strings.Contains(traces, "GH_ENTERPRISE_TOKEN=[hidden]") {
 		t.Fatalf("gh had no token: %s", traces)
 	}
