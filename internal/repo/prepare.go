@@ -112,22 +112,6 @@ func (c *Cache) prepare(ctx context.Context, r task.Repo, o PrepareOptions) (Pre
 	return c.lay(ctx, s, p, dirs, o)
 }
 
-// limits tells what of a commit a sandbox does not get: git alone does not have it.
-func (c *Cache) limits(ctx context.Context, s *source, commit string) []string {
-	var out []string
-	if _, err := c.git.text(ctx, s.call("cat-file", "-e", commit+":.gitmodules")); err == nil {
-		out = append(out, "the submodules of the repository are empty in the sandbox")
-	}
-	attributes, err := c.git.text(ctx, s.call("cat-file", "blob", commit+":.gitattributes"))
-	if err == nil && strings.Contains(attributes, "filter=lfs") {
-		out = append(out, "files that Git LFS keeps are pointers in the sandbox")
-	}
-	if s.mirror && s.partial() {
-		out = append(out, "old versions of files over 128 KB are not in the sandbox; git asks the server for them")
-	}
-	return out
-}
-
 // lend decides which object directories the sandbox is shown: the source's own, or
 // a copy where the agent cannot read them, and those of the uncommitted work.
 func (c *Cache) lend(ctx context.Context, s *source, p Prepared, o PrepareOptions) ([]string, error) {

@@ -67,8 +67,19 @@ func TestRepositoryWithSubmodule(t *testing.T) {
 	f.git(outer, "add", "-A")
 	f.git(outer, "commit", "-q", "-m", "lfs")
 	b, _ := f.roundTrip(task.Repo{Source: task.RepoLocal, Path: outer})
-	if len(b.p.Notices) != 2 {
+	if len(b.p.Notices) != 2 || b.p.Notices[0] != "submodules are empty in the sandbox: sub" ||
+		b.p.Notices[1] != "files that Git LFS keeps are pointers in the sandbox: *.bin" {
 		t.Fatalf("notices %q", b.p.Notices)
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for want, paths := range map[string][]string{
+		"a": {"a"}, "a, b, c": {"a", "b", "c"}, "a, b, c and 2 more": {"a", "b", "c", "d", "e"}, "ax": {"a\n\x1bx"},
+	} {
+		if got := named(paths); got != want {
+			t.Errorf("%q", got)
+		}
 	}
 }
 
