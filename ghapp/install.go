@@ -131,17 +131,18 @@ func (in *Installations) Mint(ctx context.Context, w Want) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	found, err := in.find(ctx, client, w)
+	found, at, err := in.find(ctx, client, w)
 	if err != nil {
 		return Token{}, err
 	}
+	names, ids := w.today(at)
 	permissions, err := w.permissions(namesOf(found.GetPermissions()))
 	if err != nil {
 		return Token{}, err
 	}
 	asked := time.Now()
 	got, resp, err := client.Apps.CreateInstallationToken(ctx, found.GetID(),
-		&github.InstallationTokenOptions{Repositories: w.Repos, Permissions: permissions})
+		&github.InstallationTokenOptions{Repositories: names, RepositoryIDs: ids, Permissions: permissions})
 	if err != nil {
 		return Token{}, in.explain(ctx, w, found, resp, err)
 	}
@@ -210,9 +211,26 @@ func namesOf(p *github.InstallationPermissions) map[string]string {
 	return names
 }
 
+// today are the repositories as a token can be asked for: the first may have another name
+// by now, in which case GitHub has led to the address at.
+func (w *Want) today(at string) (names []string, ids []int64) {
+	words := strings.Split(at, "/")
+	for i, word := range words {
+		switch {
+		case word == "repositories" && i+2 < len(words) && len(w.Repos) == 1:
+			if id, err := strconv.ParseInt(words[i+1], 10, 64); err == nil {
+				return nil, []int64{id}
+			}
+		case word == "repos" && i+3 < len(words) && validName.MatchString(words[i+2]):
+			return append([]string{words[i+2]}, w.Repos[1:]...), nil
+		}
+	}
+	return w.Repos, nil
+}
+
 // find asks for the installation on the first repository, and looks whether it will
-// give what is wanted.
-func (in *Installations) find(ctx context.Context, client *github.Client, w Want) (*github.Installation, error) {
+// give what is wanted. At is the path that GitHub has answered from.
+func (in *Installations) find(ctx context.Context, client *github.Client, w Want) (found *github.Installation, at string, err error) {
 	ask := func() (*github.Installation, *github.Response, error) {
 		asked := time.Now()
 		found, resp, err := client.Apps.FindRepositoryInstallation(ctx, w.Owner, w.Repos[0])
@@ -234,20 +252,20 @@ func (in *Installations) find(ctx context.Context, client *github.Client, w Want
 		found, resp, err = ask()
 	}
 	if err != nil {
-		return nil, in.explain(ctx, w, nil, resp, err)
+		return nil, "", in.explain(ctx, w, nil, resp, err)
 	}
 	if found.SuspendedAt != nil {
-		return nil, suspended(found)
+		return nil, "", suspended(found)
 	}
 	have := namesOf(found.GetPermissions())
 	for _, name := range slices.Sorted(maps.Keys(w.Permissions)) {
 		if want := w.Permissions[name]; level(have[name]) < level(want) {
-			return nil, errs.New(opMint, errs.Auth,
+			return nil, "", errs.New(opMint, errs.Auth,
 				"give the app the permission, then accept it at "+found.GetHTMLURL(),
 				"the GitHub App has no %s access to %s of %s/%s", want, name, w.Owner, w.Repos[0])
 		}
 	}
-	return found, nil
+	return found, resp.Request.URL.Path, nil
 }
 
 func suspended(found *github.Installation) error {

@@ -28,6 +28,10 @@ func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 		return
 	}
+	if now := s.newName(owner, name); now != "" {
+		http.Redirect(w, r, s.URL+"/"+now+".git/"+service+"?"+r.URL.RawQuery, http.StatusMovedPermanently)
+		return
+	}
 	f := s.begin(op)
 	if f.ends(w, s) {
 		return
@@ -51,6 +55,17 @@ func (s *Server) git(w http.ResponseWriter, r *http.Request) {
 	}
 	s.backend(w, r, strings.TrimPrefix(filepath.ToSlash(repo.Dir), filepath.ToSlash(s.root))+"/"+service)
 	f.alters(answer{})
+}
+
+// newName is what a repository is called now, or "" where that is its name.
+func (s *Server) newName(owner, name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.renamed[strings.ToLower(owner+"/"+name)]
+	if now == nil || s.repo(owner, name) != nil {
+		return ""
+	}
+	return now.Owner + "/" + now.Name
 }
 
 // backend runs git http-backend for one request.
