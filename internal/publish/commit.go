@@ -49,6 +49,9 @@ func (p *Publisher) commit(ctx context.Context, a commitArgs) (string, error) {
 	if err := j.take(ctx, tree, j.at.head); err != nil {
 		return "", err
 	}
+	if err := j.desk.Fits(ctx, tree); err != nil {
+		return "", err
+	}
 	r, err := j.commitTree(ctx, tree, a.Message, withTrailers(a.Body, p.o.Task))
 	if err != nil {
 		return "", err

@@ -117,6 +117,9 @@ func (j *job) resolved(ctx context.Context) (union, error) {
 	if err := j.take(ctx, tree, j.at.head, u.oid); err != nil {
 		return u, err
 	}
+	if err := j.desk.Fits(ctx, tree); err != nil {
+		return u, err
+	}
 	on, err := j.desk.OnServer(ctx, u.oid)
 	if err == nil && on != u.oid {
 		err = errs.New(j.op, errs.Conflict, "merge a branch of origin", "%s, which is being merged, is not on GitHub", short(u.oid))

@@ -101,6 +101,13 @@ func (j *job) replay(ctx context.Context, onto string) (signing.Result, error) {
 	if err != nil {
 		return signing.Result{}, err
 	}
+	var trees []string
+	for _, c := range ours {
+		trees = append(trees, c.Tree)
+	}
+	if err := j.desk.Fits(ctx, trees...); err != nil {
+		return signing.Result{}, err
+	}
 	seen, err := j.commit(ctx, "refs/remotes/origin/"+j.branch)
 	if err != nil {
 		return signing.Result{}, err

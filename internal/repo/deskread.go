@@ -87,6 +87,12 @@ func (d *Desk) Commit(ctx context.Context, oid string) (Commit, error) {
 	return Commit{Tree: f[0], Parents: f[1:]}, nil
 }
 
+// Fits refuses trees that have so many more files than the run began with that nobody
+// could compare them.
+func (d *Desk) Fits(ctx context.Context, trees ...string) error {
+	return d.c.checkGrowth(ctx, d.dir, d.known[0], trees...)
+}
+
 // MaxChain bounds the commits that Chain returns.
 const MaxChain = 500
 

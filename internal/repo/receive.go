@@ -50,6 +50,9 @@ func (c *Cache) receive(ctx context.Context, p Prepared, oid string) (string, er
 	if err != nil {
 		return "", errs.New("repo.Capture", errs.Conflict, "", "take the changes out: %w", err)
 	}
+	if err := c.checkGrowth(ctx, bare, p.Base, tree); err != nil {
+		return "", err
+	}
 	return c.commitTree(ctx, call{gitDir: bare}, tree, parent, "insightscli run "+string(p.Run))
 }
 

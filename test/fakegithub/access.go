@@ -81,6 +81,13 @@ func (s *Server) UserToken() string {
 	return s.issue(&token{})
 }
 
+// SetTokenLife changes how long credentials are good that are made from now on.
+func (s *Server) SetTokenLife(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.TokenLife = d
+}
+
 // Revoke ends every credential.
 func (s *Server) Revoke() {
 	s.mu.Lock()
