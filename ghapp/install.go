@@ -241,7 +241,8 @@ func (in *Installations) find(ctx context.Context, client *github.Client, w Want
 		}
 		return found, resp, err
 	}
-	found, resp, err := ask()
+	var resp *github.Response
+	found, resp, err = ask()
 	if statusOf(err) == http.StatusUnauthorized {
 		found, resp, err = ask() // by GitHub's clock
 	}

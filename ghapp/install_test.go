@@ -236,3 +236,46 @@ func TestAShortLife(t *testing.T) {
 		t.Errorf("%d tokens", n)
 	}
 }
+
+// A repository may have another name by now: GitHub says so by number, or by name.
+func TestATokenForARenamedRepository(t *testing.T) {
+	t.Parallel()
+	gh, in := installed(t, fakegithub.Options{}, []string{}...)
+	repo := gh.AddRepo("acme", "old")
+	gh.Install("agent", "acme")
+	gh.Rename(repo, "new")
+	if _, err := in.Mint(t.Context(), Want{Owner: "acme", Repos: []string{"old"}, Permissions: writing()}); err != nil {
+		t.Fatal(err)
+	}
+	w := Want{Repos: []string{"old"}}
+	for at, want := range map[string]string{
+		"/repos/acme/old/installation": "[old] []", "/repos/acme/new/installation": "[new] []", "/api/v3/repositories/17/installation": "[] [17]",
+		"/repositories/x/installation": "[old] []", "": "[old] []",
+	} {
+		names, ids := w.today(at)
+		if got := fmt.Sprint(names, ids); got != want {
+			t.Errorf("%s: %s", at, got)
+		}
+	}
+}
+
+func TestRevoke(t *testing.T) {
+	t.Parallel()
+	gh, in := installed(t, fakegithub.Options{}, "app")
+	got, err := in.Mint(t.Context(), Want{Owner: "acme", Repos: []string{"app"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // one that has ended is fine
+		if err := Revoke(t.Context(), gh.URL+"/api/v3", got.Value, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, revoked := gh.Tokens(); len(revoked) != 1 || revoked[0] != got.Value.Reveal() {
+		t.Errorf("%d revoked", len(revoked))
+	}
+	gh.Break(fakegithub.OpRevokeToken, fakegithub.Fault{Status: http.StatusBadGateway})
+	if err := Revoke(t.Context(), gh.URL+"/api/v3", got.Value, nil); errs.KindOf(err) != errs.Unavailable || strings.Contains(err.Error(), got.Value.Reveal()) {
+		t.Error(err)
+	}
+}
