@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +59,15 @@ func eachHub(t *testing.T, o fakegithub.Options, f func(*testing.T, *hub)) {
 
 func newHub(t *testing.T, o fakegithub.Options) *hub {
 	t.Helper()
+	h := newEmptyHub(t, o)
+	h.fake.Install("my-app", "org", "Repo")
+	h.commit("first", map[string]string{"bin/gh": ghScript, "file": "one\n"})
+	return h
+}
+
+// newEmptyHub is one whose App is installed nowhere, and whose repository is empty.
+func newEmptyHub(t *testing.T, o fakegithub.Options) *hub {
+	t.Helper()
 	h := &hub{t: t, bin: needSandbox(t), state: stateDir(t), dir: t.TempDir(), fake: fakegithub.New(t, o)}
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -66,7 +76,6 @@ func newHub(t *testing.T, o fakegithub.Options) *hub {
 	app := h.fake.AddApp("my-app", "org", key, map[string]string{
 		"contents": "write", "metadata": "read", "pull_requests": "write", "checks": "read",
 	})
-	h.fake.Install("my-app", "org", "Repo")
 	h.repo = h.fake.AddRepo("org", "Repo")
 	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 	h.env = []string{
@@ -74,7 +83,6 @@ func newHub(t *testing.T, o fakegithub.Options) *hub {
 		"GITHUB_APP_CLIENT_ID=" + app.ClientID, "GITHUB_APP_CLIENT_SECRET=s", "GITHUB_APP_SLUG=my-app", "GITHUB_APP_PRIVATE_KEY=" + string(text),
 		"SANDBOX_PROVIDER=local", "INSIGHTSCLI_NETWORK=link",
 	}
-	h.commit("first", map[string]string{"bin/gh": ghScript, "file": "one\n"})
 	t.Cleanup(func() {
 		_ = h.command(context.Background(), "stop", "--cancel").Run() // there may be none
 	})
@@ -274,10 +282,40 @@ func TestTokenOfASandboxIsRenewed(t *testing.T) {
 
 // What is taken back is taken back in a sandbox that is at work.
 func TestSandboxIsLoggedOut(t *testing.T) {
-	h := newHub(t, fakegithub.Options{TokenLife: 2 * time.Second})
+	for name, takeBack := range map[string]func(h *hub) error{
+		"the App is suspended":   func(h *hub) error { h.fake.Suspend("org"); return nil },
+		"the settings are empty": func(h *hub) error { return os.WriteFile(filepath.Join(h.dir, ".env"), nil, 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, fakegithub.Options{TokenLife: 2 * time.Second})
+			h.settingsInFile()
+			h.loggedOut(t, takeBack)
+		})
+	}
+}
+
+// settingsInFile moves the App from the environment to a .env.
+func (h *hub) settingsInFile() {
+	var file strings.Builder
+	h.env = slices.DeleteFunc(h.env, func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, "GITHUB_APP_") {
+			return false
+		}
+		file.WriteString(name + "=" + strconv.Quote(strings.TrimSpace(value)) + "\n")
+		return true
+	})
+	if err := os.WriteFile(filepath.Join(h.dir, ".env"), []byte(file.String()), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *hub) loggedOut(t *testing.T, takeBack func(*hub) error) {
 	l := h.start(watchGH)
 	h.eventually("a token", func() bool { return len(marks(l.said())) >= 1 })
-	h.fake.Suspend("org")
+	if err := takeBack(h); err != nil {
+		t.Fatal(err)
+	}
 	h.eventually("the end of it", func() bool { return strings.Contains(l.said(), "token "+mark("")) })
 	if out, err := h.command(t.Context(), "exec", "latest", "--", "touch", "/tmp/stop").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

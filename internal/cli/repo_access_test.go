@@ -6,6 +6,8 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -69,5 +71,45 @@ func TestABrokenAppIsToldWhenItIsAsked(t *testing.T) {
 	a = githubKeys{clientID: "Iv1.x", slug: "s", key: secret.New(string(text))}.access(config.Machine{}, nil)
 	if r, ok := a.App.(readers); !ok || r.err != nil || a.AppSlug != "s" {
 		t.Fatalf("access %+v", a)
+	}
+}
+
+// A file that may have come with a repository does not lead the user's own keys elsewhere.
+func TestKeysGoToTheGitHubOfTheUser(t *testing.T) {
+	app := []string{"GITHUB_APP_CLIENT_ID=Iv1.a", "GITHUB_APP_CLIENT_SECRET=s", "GITHUB_APP_SLUG=x", "GITHUB_APP_PRIVATE_KEY=k"}
+	other := "INSIGHTS_GITHUB_URL=https://git.example.com"
+	for name, c := range map[string]struct {
+		environ, file []string
+		url           string
+		app, token    bool
+	}{
+		"none":                         {append(app, "GH_TOKEN=t"), nil, "", true, true},
+		"github.com":                   {append(app, "GH_TOKEN=t"), []string{"INSIGHTS_GITHUB_URL=https://www.github.com/"}, "", true, true},
+		"of the environment":           {append(app, "GH_TOKEN=t", other), nil, "https://git.example.com", true, true},
+		"of the project":               {append(app, "GH_TOKEN=t"), []string{other}, "https://git.example.com", false, false},
+		"of the project, with the App": {[]string{"GH_TOKEN=t"}, append(app, other), "https://git.example.com", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(strings.Join(c.file, "\n")+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			loaded, err := config.Load(config.LoadOptions{Environ: c.environ, Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := githubKeysOf(loaded)
+			if k.url != c.url || k.key.Empty() == c.app || k.token.Empty() == c.token {
+				t.Errorf("%q, App %t, token %t", k.url, !k.key.Empty(), !k.token.Empty())
+			}
+			if _, said := loaded.ByProject("INSIGHTS_GITHUB_URL"); said && c.url != "" && len(foundInProject(loaded, dir)) != 1 {
+				t.Errorf("%q", foundInProject(loaded, dir))
+			}
+			sealed := map[string]secret.String{}
+			k.seal(sealed)
+			if got := unsealGitHubKeys(sealed); got != k {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }

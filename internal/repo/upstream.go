@@ -47,11 +47,10 @@ func addressesOf(address string) []string {
 	if host, port, p, ok := placeOf(base); ok {
 		name := strings.ToLower(host)
 		all = append(all,
-			"https://"+name+port+"/"+p, "http://"+name+port+"/"+p, "git://"+name+"/"+p,
-			"git@"+name+":"+p, "ssh://git@"+name+"/"+p, "git+ssh://git@"+name+"/"+p,
+			"https://"+name+port+"/"+p, "git@"+name+":"+p, "ssh://git@"+name+"/"+p,
 		)
 		if isGitHub(host) {
-			all = append(all, "https://www.github.com/"+p, "ssh://git@ssh.github.com:443/"+p)
+			all = append(all, "ssh://git@ssh.github.com:443/"+p)
 		}
 	}
 	for _, one := range all {
