@@ -201,13 +201,15 @@ func pages(read func(github.ListOptions) (*github.Response, error)) error {
 	return nil
 }
 
-// hidden reports whether an error says that a permission is missing.
+// hidden reports whether an error says that a permission is missing, of a part of a pull
+// request that is there: GitHub may also say that it knows nothing of it.
 func hidden(err error) bool {
 	var e *github.ErrorResponse
 	var q *queryError
 	switch {
 	case errors.As(err, &e) && e.Response != nil:
-		return e.Response.StatusCode == http.StatusForbidden && strings.Contains(e.Message, "not accessible by") && ghclient.SSO(e.Response.Header) == ""
+		return e.Response.StatusCode == http.StatusNotFound ||
+			e.Response.StatusCode == http.StatusForbidden && strings.Contains(e.Message, "not accessible by") && ghclient.SSO(e.Response.Header) == ""
 	case errors.As(err, &q):
 		return q.kind == "FORBIDDEN" || q.kind == "INSUFFICIENT_SCOPES"
 	}

@@ -151,6 +151,11 @@ func TestMissingPermissionsAreNamed(t *testing.T) {
 			t.Errorf("without %s: %+v", name, p)
 		}
 	}
+	h.token = h.Token("acme", reads(), "app")
+	h.Break(fakegithub.OpChecks, fakegithub.Fault{Status: 404, Message: "Not Found", Times: 1})
+	if p := h.look(t); !slices.Equal(p.Missing, []string{"checks"}) {
+		t.Errorf("checks that are not there: %+v", p)
+	}
 	some := reads()
 	delete(some, "pull_requests")
 	h.token = h.Token("acme", some, "app")

@@ -13,17 +13,18 @@ import (
 // followUp lets the services say more to the agent once it has come to rest. Until they
 // have nothing more to say, a run that would end after its last turn goes on.
 func (x *execution) followUp(ctx context.Context) {
-	defer x.turns.followed(false)
 	following, cancel := x.untilLate(ctx)
 	defer cancel()
 	err := x.services.Follow(following, &followed{x})
 	switch {
 	case ctx.Err() != nil:
+		return // the run may go on elsewhere: its agent is not to be ended for this
 	case following.Err() != nil:
 		x.story.notice("info", "CI is not followed further: "+context.Cause(following).Error())
 	case err != nil:
 		x.story.notice("warn", "CI is not followed further: "+err.Error())
 	}
+	x.turns.followed(false)
 }
 
 // lateBound is how long before the wall clock ends a run its follow-up does, so that work
