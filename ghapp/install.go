@@ -288,7 +288,7 @@ func (in *Installations) explain(ctx context.Context, w Want, found *github.Inst
 		}
 	}
 	switch status := statusOf(err); {
-	case isRateLimit(err), status == http.StatusTooManyRequests:
+	case isRateLimit(err), status == http.StatusTooManyRequests, status == http.StatusForbidden && saysLimit(resp, err):
 		return errs.New(opMint, errs.Unavailable, "wait a while, then try again", "GitHub limits how often it may be asked")
 	case status == http.StatusUnauthorized:
 		return errs.New(opMint, errs.Auth, "copy the client ID and a new private key from the settings page of one app",
@@ -304,6 +304,12 @@ func (in *Installations) explain(ctx context.Context, w Want, found *github.Inst
 		return errs.New(opMint, errs.Auth, "", "GitHub gives no token for %s/%s: %w", w.Owner, w.Repos[0], plain(err))
 	}
 	return errs.New(opMint, errs.Unavailable, "check the connection to "+in.api, "ask GitHub for a token: %w", plain(err))
+}
+
+// saysLimit recognises a refusal that passes, where it has none of the marks of the
+// documentation.
+func saysLimit(resp *github.Response, err error) bool {
+	return resp != nil && resp.Header.Get("Retry-After") != "" || strings.Contains(strings.ToLower(err.Error()), "rate limit")
 }
 
 // missing tells the reasons for a 404 apart: no installation at all, one on other

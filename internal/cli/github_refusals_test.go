@@ -16,15 +16,15 @@ func TestRepositoriesThatCannotBeHad(t *testing.T) {
 		want   []string
 	}{
 		"not installed": {
-			func(*hub) {}, 3,
+			func(*hub) {}, 4,
 			[]string{"repository org/Repo is private or does not exist: the GitHub App is not installed on org/Repo", "install it at URL/apps/my-app/installations/new"},
 		},
 		"installed on others": {
-			func(h *hub) { h.fake.AddRepo("org", "other"); h.fake.Install("my-app", "org", "other") }, 3,
+			func(h *hub) { h.fake.AddRepo("org", "other"); h.fake.Install("my-app", "org", "other") }, 4,
 			[]string{"the GitHub App is installed on other repositories of org, not on org/Repo", "add the repository at URL/organizations/org/settings/installations/"},
 		},
 		"suspended": {
-			func(h *hub) { h.fake.Install("my-app", "org"); h.fake.Suspend("org") }, 3,
+			func(h *hub) { h.fake.Install("my-app", "org"); h.fake.Suspend("org") }, 4,
 			[]string{"the installation of the GitHub App is suspended", "unsuspend it at URL/organizations/org/settings/installations/"},
 		},
 		"single sign-on": {
@@ -33,7 +33,7 @@ func TestRepositoriesThatCannotBeHad(t *testing.T) {
 					Status: http.StatusForbidden, Message: "Resource protected by organization SAML enforcement.",
 					Header: http.Header{"X-Github-Sso": {"required; url=https://github.com/orgs/org/sso?authorization_request=A"}},
 				})
-			}, 3,
+			}, 4,
 			[]string{"org asks for single sign-on", "authorize it at https://github.com/orgs/org/sso?authorization_request=A"},
 		},
 		"a limit that passes": {
