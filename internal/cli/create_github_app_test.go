@@ -113,6 +113,29 @@ func TestCreateGitHubAppStoresWhatAClickMade(t *testing.T) {
 	}
 }
 
+// Where the App is is stored with it, so that nobody has to say it again.
+func TestCreateGitHubAppStoresWhereItIs(t *testing.T) {
+	d := newDesk(t)
+	if err := runCreateGitHubApp(t.Context(), d.options()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := d.env(t).Get(appGitHub); got != d.github.URL || !strings.Contains(d.err.String(), appGitHub) {
+		t.Errorf("%s is %q: %s", appGitHub, got, d.err)
+	}
+	o := d.options()
+	o.githubURL, o.check = "", true
+	if err := runCreateGitHubApp(t.Context(), o); err != nil || !strings.Contains(d.err.String(), "GitHub accepts the key and the client secret") {
+		t.Errorf("%v: %s", err, d.err)
+	}
+	c, err := d.app.config(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slug, _, err := githubCheck(c)(t.Context()); err != nil || slug != d.github.Apps()[0].Slug {
+		t.Errorf("doctor finds %q: %v", slug, err)
+	}
+}
+
 func TestCreateGitHubAppLeavesTheOneThatIsThere(t *testing.T) {
 	d := newDesk(t)
 	for range 2 {

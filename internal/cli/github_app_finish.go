@@ -89,7 +89,11 @@ func (w *appWork) storeGitHub(f *dotenv.File) error {
 
 // tell says what was done and what comes next, and opens the page for it.
 func (w *appWork) tell(r ghapp.Result, found ghapp.App, o appObject) {
-	w.app.notef("wrote %s to %s", strings.Join(appNames(), ", "), w.env)
+	names := appNames()
+	if w.github() != "" {
+		names = append(names, appGitHub)
+	}
+	w.app.notef("wrote %s to %s", strings.Join(names, ", "), w.env)
 	for _, name := range appNames() {
 		if v := environValue(w.app.process.Environ, name); v != "" && v != values(r)[name] {
 			w.app.notef("note: the environment has another %s, which comes before .env", name)
