@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"github.com/Insights/insightscli/internal/link/lanes"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
@@ -32,7 +33,7 @@ const (
 	maxOpening = 128
 	maxStreams = 256
 	// maxEgress is how many more it may have open for the connections of a sandbox, each
-	// of which has one.
+	// of which has one; these are lanes.
 	maxEgress = 4096
 )
 
@@ -57,6 +58,9 @@ type Handler func(ctx context.Context, conn net.Conn) error
 type Session struct {
 	mux     *yamux.Session
 	opening chan struct{} // a slot per stream that waits for its answer
+
+	mu      sync.Mutex // guards carrier
+	carrier *lanes.Mux // of the lanes that this side opens; nil before the first
 }
 
 // NewSession multiplexes conn, which it owns from now on. Exactly one side is the
@@ -81,7 +85,17 @@ func NewSession(conn net.Conn, host bool) (*Session, error) {
 func (s *Session) Done() <-chan struct{} { return s.mux.CloseChan() }
 
 // Close ends the link and all its streams. It may be called again.
-func (s *Session) Close() error { return s.mux.Close() }
+func (s *Session) Close() error {
+	err := s.mux.Close()
+	s.mu.Lock()
+	carrier := s.carrier
+	s.carrier = nil
+	s.mu.Unlock()
+	if carrier != nil {
+		_ = carrier.Close()
+	}
+	return err
+}
 
 // Open asks the other side for a service: a name, or a name, a space and an
 // argument. The stream is ready when Open returns; ctx does not bound it then.
@@ -97,12 +111,12 @@ func (s *Session) Open(ctx context.Context, service string) (net.Conn, error) {
 	case <-s.Done():
 		return nil, fmt.Errorf("open %s: %w", service, ErrClosed)
 	}
-	conn, err := s.mux.Open()
+	conn, err := s.open(ctx, service)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w: %w", service, ErrClosed, err)
+		return nil, fmt.Errorf("open %s: %w", service, err)
 	}
 	if err := s.ask(ctx, conn, service); err != nil {
-		_ = conn.Close()
+		Reset(conn)
 		return nil, fmt.Errorf("open %s: %w", service, err)
 	}
 	return conn, nil
@@ -176,30 +190,47 @@ func (s *Session) Serve(ctx context.Context, services map[string]Handler) error 
 		stop()
 		streams.Wait()
 	}()
-	all, ordinary := make(chan struct{}, maxStreams+maxEgress), make(chan struct{}, maxStreams)
+	v := &serving{
+		services: services, streams: &streams,
+		// one more is the carrier's
+		all: make(chan struct{}, maxStreams+maxEgress+1), ordinary: make(chan struct{}, maxStreams),
+	}
 	for {
 		conn, err := s.mux.Accept()
 		if err != nil {
 			_ = s.Close()
 			return context.Cause(ctx)
 		}
-		select {
-		case all <- struct{}{}:
-		default:
-			_ = conn.Close()
-			continue
-		}
-		streams.Go(func() {
-			defer func() { <-all }()
-			serveStream(life, conn, services, ordinary)
-		})
+		v.take(life, conn)
 	}
 }
 
-// serveStream serves one stream. Those of services that are no connections of a sandbox
-// take a slot of ordinary.
-func serveStream(ctx context.Context, conn net.Conn, services map[string]Handler, ordinary chan struct{}) {
-	defer func() { _ = conn.Close() }()
+// serving is what the streams that are served share.
+type serving struct {
+	services      map[string]Handler
+	streams       *sync.WaitGroup
+	all, ordinary chan struct{} // slots
+	carries       atomic.Bool   // there is a carrier of lanes
+}
+
+// take serves a stream in its own goroutine, if there is a slot for it.
+func (v *serving) take(ctx context.Context, conn net.Conn) {
+	select {
+	case v.all <- struct{}{}:
+	default:
+		Reset(conn)
+		return
+	}
+	v.streams.Go(func() {
+		defer func() { <-v.all }()
+		v.stream(ctx, conn)
+	})
+}
+
+// stream serves one stream. Those of services that are no connections of a sandbox take a
+// slot of ordinary.
+func (v *serving) stream(ctx context.Context, conn net.Conn) {
+	defer finish(conn)
 	_ = conn.SetReadDeadline(time.Now().Add(lineTime))
 	line, err := readLine(conn)
 	if err != nil {
@@ -208,21 +239,26 @@ func serveStream(ctx context.Context, conn net.Conn, services map[string]Handler
 	_ = conn.SetReadDeadline(time.Time{})
 	name, arg, _ := strings.Cut(line, " ")
 	st := &stream{Conn: conn, arg: arg}
-	handle, known := services[name]
-	if !known {
-		st.refuse("unknown service " + name)
-		return
-	}
-	if name != wire.ServiceEgress {
+	if name != wire.ServiceEgress && name != serviceLanes {
 		select {
-		case ordinary <- struct{}{}:
-			defer func() { <-ordinary }()
+		case v.ordinary <- struct{}{}:
+			defer func() { <-v.ordinary }()
 		default:
 			st.refuse("too many streams")
 			return
 		}
 	}
-	if err := handle(ctx, st); err != nil {
+	handle, known := v.services[name]
+	switch {
+	case name == serviceLanes:
+		err = v.carry(ctx, st)
+	case !known:
+		st.refuse("unknown service " + name)
+		return
+	default:
+		err = handle(ctx, st)
+	}
+	if err != nil {
 		st.refuse(err.Error())
 		return
 	}
@@ -244,16 +280,6 @@ func Arg(conn net.Conn) string {
 		return st.arg
 	}
 	return ""
-}
-
-// Lost returns a channel that is closed when the link under a stream is gone: a stream
-// that such an end has cut looks to its reader like one that was closed in order. conn is
-// one that [Session.Open] returned; the channel of any other is nil.
-func Lost(conn net.Conn) <-chan struct{} {
-	if s, ok := conn.(*yamux.Stream); ok {
-		return s.Session().CloseChan()
-	}
-	return nil
 }
 
 func (st *stream) accept() error { return st.answer("ok\n") }

@@ -217,7 +217,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 func TestSilentStreamIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
-		go serveStream(t.Context(), b, nil, nil)
+		go (&serving{}).stream(t.Context(), b)
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}

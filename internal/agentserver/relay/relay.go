@@ -41,12 +41,12 @@ func (r *Relay) Join(ctx context.Context, conn *net.TCPConn, stream net.Conn, lo
 	ways.Go(func() { // to the host
 		_, err := r.copy(stream, conn)
 		quiet.Store(err == nil)
-		_ = stream.Close() // its own direction only
 		if err != nil {
 			end()
 			_ = conn.Close()
 			return
 		}
+		_ = stream.Close() // its own direction only
 		_ = stream.SetReadDeadline(time.Now().Add(halfOpen))
 	})
 	ways.Go(func() { // to the client
@@ -84,9 +84,13 @@ func Cut(conn *net.TCPConn) {
 	_ = conn.Close()
 }
 
-// HangUp closes a stream for our reader too: a stream that is closed on one side only
-// can still be read.
+// HangUp gives a stream up, for our reader too: a stream that is closed on one side only can
+// still be read. The other side sees an error where the stream can say so.
 func HangUp(conn net.Conn) {
+	if c, ok := conn.(interface{ Reset() }); ok {
+		c.Reset()
+		return
+	}
 	_ = conn.SetReadDeadline(time.Unix(1, 0))
 	_ = conn.Close()
 }
