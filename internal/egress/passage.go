@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/Insights/insightscli/internal/link"
 )
 
 const (
@@ -146,17 +148,21 @@ func (p *passage) tell(status int) {
 func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
+		_ = t.Close()
+		return
 	}
-	_ = c.Close()
+	link.Reset(c)
 }
 
-// end lets the client of a connection that was cut see the end, after a last word if nothing
-// was said yet, and discards what it still sends.
+// end resets the client of a connection that was cut. Where it can be told why it is, and
+// what it still sends is discarded until it has read that.
 func (p *passage) end(word []byte) {
-	_ = p.client.SetDeadline(time.Now().Add(lingerTime))
-	if p.down.Load() == 0 && len(word) > 0 {
-		_, _ = p.client.Write(word)
+	if p.down.Load() > 0 || len(word) == 0 {
+		reset(p.client.Conn)
+		return
 	}
+	_ = p.client.SetDeadline(time.Now().Add(lingerTime))
+	_, _ = p.client.Write(word)
 	_ = closeWrite(p.client.Conn)
 	_, _ = io.CopyN(io.Discard, p.client.Conn, lingerBytes)
 }
