@@ -35,8 +35,8 @@ func reset(l *lab) {
 	l.python(c, say+`
 def refused(port, words):
     began = time.time()
-    s = socket.create_connection(("a.example.com", port)); s.settimeout(60)
     try:
+        s = socket.create_connection(("a.example.com", port)); s.settimeout(60)
         s.sendall(words)
         return "closed" if s.recv(1) == b"" else "answered"
     except OSError as e:
