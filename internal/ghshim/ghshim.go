@@ -8,6 +8,7 @@ package ghshim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,8 +29,8 @@ const (
 	exitNoGH   = 127
 )
 
-// askTime bounds the question to PID 1.
-const askTime = 5 * time.Second
+// askTime bounds the question to PID 1, which may wait for the host.
+const askTime = 15 * time.Second
 
 // Process is an invocation of gh.
 type Process struct {
@@ -55,6 +56,9 @@ func Run(ctx context.Context, p Process) int {
 		ask = askPID1
 	}
 	state, err := ask(ctx)
+	if err == nil && state.Pending {
+		err = errors.New("the host has none yet; try again in a while")
+	}
 	if err != nil {
 		_, _ = fmt.Fprintf(p.Stderr, "gh: the credential of this sandbox cannot be read: %v\n", err)
 		return exitFailed

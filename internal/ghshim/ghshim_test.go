@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		if host == "fails" {
 			return wire.GitHubState{}, errors.New("it is gone")
 		}
+		if host == "pending" {
+			return wire.GitHubState{GitHub: wire.GitHub{Pending: true}}, nil
+		}
 		return wire.GitHubState{Managed: managed, GitHub: wire.GitHub{Host: host, Token: token}}, nil
 	}
 	os.Exit(Run(context.Background(), Process{Args: os.Args[1:], Environ: os.Environ(), Stderr: os.Stderr, Self: []string{self}, Ask: ask}))
@@ -68,6 +71,9 @@ func TestBecomesTheNextGH(t *testing.T) {
 		}
 	}
 	if code, out := call(ours+":"+next, "fails"); code != 1 || out != "gh: the credential of this sandbox cannot be read: it is gone\n" {
+		t.Errorf("%d %q", code, out)
+	}
+	if code, out := call(ours+":"+next, "pending"); code != 1 || !strings.Contains(out, "the host has none yet") {
 		t.Errorf("%d %q", code, out)
 	}
 	if code, out := call(ours, "github.com tok"); code != 127 || !strings.Contains(out, "there is no gh") {

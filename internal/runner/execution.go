@@ -204,7 +204,6 @@ func (x *execution) steps(ctx context.Context) error {
 	if err := x.setUpRepos(ctx); err != nil {
 		return err
 	}
-	x.reading.await(ctx)
 	if err := x.startAgent(ctx); err != nil {
 		return err
 	}
@@ -332,7 +331,7 @@ func (x *execution) connect(ctx context.Context) error {
 	}
 	x.client = c
 	x.runner.setClient(x.spec.Run, c)
-	x.reading.connected()
+	x.reading.connected(bounded, c)
 	return nil
 }
 

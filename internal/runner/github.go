@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/runner/steps"
@@ -21,41 +22,36 @@ const (
 	retryRefresh = time.Minute
 	// lookAgain is the wait after there was none to be had: somebody may install the App.
 	lookAgain = 5 * time.Minute
-	// firstGitHub bounds the agent's wait for the first one.
-	firstGitHub = 10 * time.Second
 	// revokeBound bounds the end of all of them.
 	revokeBound = 5 * time.Second
 )
 
 // reading keeps the credential with which programs of a sandbox read the run's
-// repositories. What goes wrong with it is told, and ends nothing.
+// repositories. What goes wrong with it is told, and ends nothing; nor does anything wait
+// for it but who asks for it in the sandbox.
 type reading struct {
-	x       *execution
-	linked  chan struct{} // closed when there is a sandbox to give it to
-	settled chan struct{} // closed when the first was given, or there is none
-	once    sync.Once     // for settled
-	link    sync.Once     // for linked
+	x      *execution
+	linked chan struct{} // closed when there is a sandbox to give it to
+	link   sync.Once     // for linked
+	keeps  bool          // somebody makes them
 
 	renewed int
 	had     bool   // the sandbox has one
 	said    string // the last complaint
 }
 
-func newReading(x *execution) *reading {
-	return &reading{x: x, linked: make(chan struct{}), settled: make(chan struct{})}
-}
+func newReading(x *execution) *reading { return &reading{x: x, linked: make(chan struct{})} }
 
 // keep mints one token after the other for as long as the run works, and returns what
 // ends that.
 func (r *reading) keep(ctx context.Context) (stop func()) {
 	if r.x.s().GitHubToken == nil || len(r.x.spec.Repos) == 0 {
-		r.settle()
 		return func() {}
 	}
+	r.keeps = true
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer r.settle()
 		for {
 			again, ok := r.renew(ctx)
 			if !ok {
@@ -76,32 +72,29 @@ func (r *reading) keep(ctx context.Context) (stop func()) {
 	}
 }
 
-func (r *reading) settle()    { r.once.Do(func() { close(r.settled) }) }
-func (r *reading) connected() { r.link.Do(func() { close(r.linked) }) }
-
-// await waits until the sandbox has its first token, for a while.
-func (r *reading) await(ctx context.Context) {
-	t := time.NewTimer(firstGitHub)
-	defer t.Stop()
-	select {
-	case <-r.settled:
-	case <-t.C:
-	case <-ctx.Done():
-	}
+// connected is called with every link to the sandbox, before there is an agent on the
+// first. What asks for a credential waits from then on.
+func (r *reading) connected(ctx context.Context, c *agent.Client) {
+	r.link.Do(func() {
+		if r.keeps {
+			_ = c.GitHub(ctx, wire.GitHub{Pending: true}) // it would be told by the next call, too
+		}
+		close(r.linked)
+	})
 }
 
 // renew gives the sandbox a new token, or takes the old one away where there is none any
 // more. It returns when to do so again; ok is false where there is nothing to renew.
 func (r *reading) renew(ctx context.Context) (again time.Duration, ok bool) {
 	token, managed, err := r.x.s().GitHubToken(ctx, r.x.spec)
-	if ctx.Err() != nil || err == nil && !managed {
+	if ctx.Err() != nil {
 		return 0, false
 	}
 	if err != nil {
 		r.complain(err)
 		switch errs.KindOf(err) {
 		case errs.Auth, errs.NotFound, errs.Config, errs.Conflict: // it was taken back
-			token = steps.GitHubToken{Host: token.Host}
+			token, managed = steps.GitHubToken{Host: token.Host}, true
 		default:
 			return retryRefresh, true // the old one is good to its end
 		}
@@ -111,31 +104,33 @@ func (r *reading) renew(ctx context.Context) (again time.Duration, ok bool) {
 	case <-ctx.Done():
 		return 0, false
 	}
-	if err := r.give(ctx, token); err != nil {
+	if err := r.give(ctx, token, managed); err != nil {
 		if ctx.Err() == nil {
 			r.complain(err)
 		}
 		return leastRefresh, ctx.Err() == nil
 	}
-	r.settle()
 	if token.Value.Empty() {
-		return lookAgain, true
+		return lookAgain, managed
 	}
 	return r.pause(time.Until(token.Expires)), true
 }
 
 // give hands a token to the sandbox, after the masks know it.
-func (r *reading) give(ctx context.Context, token steps.GitHubToken) error {
+func (r *reading) give(ctx context.Context, token steps.GitHubToken, managed bool) error {
 	x := r.x
+	c, err := x.runner.Client(x.spec.Run)
+	if err != nil {
+		return err
+	}
+	if !managed {
+		return c.GitHub(ctx, wire.GitHub{None: true})
+	}
 	values, err := x.runner.c.Secrets.All(context.WithoutCancel(ctx), x.spec.Run)
 	if err != nil {
 		return err
 	}
 	x.story.setMask(newMasker(values))
-	c, err := x.runner.Client(x.spec.Run)
-	if err != nil {
-		return err
-	}
 	if err := c.GitHub(ctx, wire.GitHub{Token: token.Value.Reveal(), Host: token.Host}); err != nil {
 		return err
 	}

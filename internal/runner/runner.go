@@ -188,7 +188,9 @@ func (r *Runner) refuse(ctx context.Context, rec journal.Record, log *journal.Lo
 	}
 	err = errs.New("runner.Execute", errs.Conflict, "start the run again",
 		"run %s was begun by version %s and cannot be continued by version %s", rec.Spec.Run.Short(), rec.Version, build.Get().Version)
-	return x.finish(ctx, x.withCleanup(x.result(ctx, err), x.cleanUp(ctx)))
+	res := x.withCleanup(x.result(ctx, err), x.cleanUp(ctx))
+	x.revoke(ctx)
+	return x.finish(ctx, res)
 }
 
 // Client returns the link to a run that this process executes, for those who want

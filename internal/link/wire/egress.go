@@ -34,4 +34,9 @@ const MaxEgressLine = 1 << 10
 type GitHub struct {
 	Token string `json:"token"`
 	Host  string `json:"host"` // github.com, or that of a GitHub of one's own
+	// Pending: one is being made, and who asks waits for it. It does not take the place of
+	// another.
+	Pending bool `json:"pending,omitempty"`
+	// None: there never was one, and programs are on their own.
+	None bool `json:"none,omitempty"`
 }
