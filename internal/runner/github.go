@@ -20,6 +20,8 @@ const (
 	leastRefresh = 500 * time.Millisecond
 	// retryRefresh is the wait after GitHub could not be asked, at the most.
 	retryRefresh = time.Minute
+	// relinkWait is the wait before a sandbox whose link was lost is given it again.
+	relinkWait = time.Second
 	// lookAgain is the wait after there was none to be had: somebody may install the App.
 	lookAgain = 5 * time.Minute
 	// revokeBound bounds the end of all of them.
@@ -57,18 +59,26 @@ func (r *reading) keep(ctx context.Context) (stop func()) {
 			if !ok {
 				return
 			}
-			t := time.NewTimer(again)
-			select {
-			case <-ctx.Done():
-				t.Stop()
+			if !pauseFor(ctx, again) {
 				return
-			case <-t.C:
 			}
 		}
 	})
 	return func() {
 		cancel()
 		wg.Wait()
+	}
+}
+
+// pauseFor waits, and reports false if ctx ended before.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }
 
@@ -104,11 +114,10 @@ func (r *reading) renew(ctx context.Context) (again time.Duration, ok bool) {
 	case <-ctx.Done():
 		return 0, false
 	}
-	if err := r.give(ctx, token, managed); err != nil {
-		if ctx.Err() == nil {
-			r.complain(err)
+	for r.give(ctx, token, managed) != nil { // the link is lost, and may come back
+		if !pauseFor(ctx, relinkWait) {
+			return 0, false
 		}
-		return leastRefresh, ctx.Err() == nil
 	}
 	if token.Value.Empty() {
 		return lookAgain, managed
