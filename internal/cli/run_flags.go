@@ -55,7 +55,7 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.title, "title", "", "`TITLE` of the task (default: from PROMPT or COMMAND)")
 	f.StringVar(&o.originProduct, "origin-product", "user_created", "`PRODUCT` that creates the task")
 	f.String("scopes", "full", "what the agent may do in Insights: read_only, full or a `LIST` such as query:read,insight:read")
-	f.BoolVar(&o.createPR, "create-pr", false, "let the agent open a pull request")
+	f.BoolVar(&o.createPR, "create-pr", true, "have the agent publish on GitHub and open a pull request; false: it opens none")
 	f.Bool("follow-ci", false, "ask the agent again where checks or reviews of its pull request find something (needs --create-pr)")
 	f.String("model", "", "`MODEL` of the agent (default: its own choice)")
 	f.String("effort", "", "reasoning `EFFORT` of the agent, in its own words")
@@ -206,9 +206,8 @@ func (o *runOptions) checkRepos() error {
 // checkLater refuses what a later build will do.
 func (o *runOptions) checkLater() error {
 	switch {
-	case o.createPRGiven && o.createPR:
-		return notInBuild("leave --create-pr out; see the changes with 'insightscli diff'",
-			"opening pull requests (--create-pr) is not in this build")
+	case o.createPRGiven && o.createPR && len(o.command) > 0:
+		return usageError("--create-pr needs an agent that publishes, which a command does not")
 	case o.schema != "" && len(o.command) > 0:
 		return usageError("--schema needs an agent that replies, which a command does not")
 	case o.mode == string(task.ModeInteractive) && len(o.command) > 0:

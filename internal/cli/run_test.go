@@ -46,7 +46,7 @@ func TestRunDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.prompt != "fix the flaky test" || o.agent != "" || o.originProduct != "user_created" || o.mode != "background" || o.createPR {
+	if o.prompt != "fix the flaky test" || o.agent != "" || o.originProduct != "user_created" || o.mode != "background" || !o.createPR {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -90,7 +90,7 @@ func TestRunRefuses(t *testing.T) {
 		{"--mount|--|true", "--mount and --uncommitted need --repo with a local path"},
 		{"--repo|.|--mount|--uncommitted|--|true", "a mounted repository has its uncommitted work already: give --mount or --uncommitted, not both"},
 		{"--repo|.|--mount|--branch|b|--|true", "--branch would switch the branch of your own checkout: give --mount or --branch, not both"},
-		{"--create-pr|--|true", "opening pull requests (--create-pr) is not in this build"},
+		{"--create-pr|--|true", "--create-pr needs an agent that publishes, which a command does not"},
 		{"--schema|x.json|--|true", "--schema needs an agent that replies, which a command does not"},
 		{"--mode|interactive|fix", "--mode interactive needs a terminal to ask at"},
 		{strings.Repeat("x", 1<<20), "the prompt has 1048576 bytes; at most 983040 are taken: put the rest into a file of the repository"},

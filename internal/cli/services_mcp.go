@@ -45,7 +45,7 @@ func (v *services) newHub(ctx context.Context, spec task.Spec, r steps.Reporter)
 			return fetch(func(w io.Writer) error { return r.ReadFile(ctx, path, w) }), nil
 		},
 		Environ: []string{"PATH=" + v.config.Machine.Path, "HOME=" + v.config.Machine.Home},
-		WorkDir: spec.WorkDir(),
+		WorkDir: spec.WorkDir(), Tools: v.publishTools(spec, r, unsealGitHubKeys(values)),
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -165,7 +166,7 @@ func printResult(line func(name, value string), r task.Result) {
 
 // fromWhere names a repository, its source and where the run begins in it.
 func fromWhere(r task.Repo) string {
-	text := r.Org + "/" + r.Name + " from " + r.Path + r.URL
+	text := r.Org + "/" + r.Name + " from " + cmp.Or(r.Path, r.URL)
 	if r.Branch != "" {
 		text += ", branch " + r.Branch
 	}

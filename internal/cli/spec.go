@@ -42,7 +42,7 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	}
 	p := plan{config: c, spec: o.newSpec(c), notices: append(slices.Clone(c.Notices), foundInProject(c, o.app.process.Dir)...)}
 	for _, step := range []func(context.Context, *plan) error{
-		o.freezeAgent, o.freezeVars, o.freezeEnvironment, o.freezeScopes, o.freezePlace, o.freezeRepos, o.checkEnvironment, o.freezeModel, o.freezeSchema,
+		o.freezeAgent, o.freezeVars, o.freezeEnvironment, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezePublish, o.checkEnvironment, o.freezeModel, o.freezeSchema,
 		o.freezeMCP, o.freezeFollow, o.freezeProgram, o.freezeSkills, o.freezeTexts,
 	} {
 		if err := step(ctx, &p); err != nil {

@@ -37,6 +37,7 @@ type state struct {
 	store      *journal.Store
 	tokens     *platform.Tokens
 	repos      *repo.Cache
+	environ    []string          // of this process, for the git that publishes
 	note       func(text string) // tells of a wait
 	reload     func() (config.Config, error)
 	background background.Client
@@ -65,6 +66,7 @@ func (a *app) openState(ctx context.Context, c config.Config) (*state, error) {
 		store:     journal.New(db.DB, dir),
 		tokens:    platform.NewTokens(db.DB),
 		repos:     a.repoCache(dir, c),
+		environ:   a.process.Environ,
 		note:      a.note,
 		reload:    func() (config.Config, error) { return a.config(nil) },
 		providers: a.providersFor(c), permitAddr: a.permitAddr,

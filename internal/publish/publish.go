@@ -34,6 +34,7 @@ type Options struct {
 	Tell func(task.Published)
 
 	GitHub  string       // where the pages and repositories are; "" is https://github.com
+	APIURL  string       // of its API; "" is that of github.com
 	Environ []string     // what git may find its way by
 	Client  *http.Client // of GitHub's API; nil is a plain one
 	Notify  func(string) // told of a wait; nil is nobody
@@ -85,18 +86,10 @@ func (p *Publisher) lock(ctx context.Context, n int) (unlock func(), err error) 
 	}
 }
 
-// api is the address of the API of a GitHub.
-func api(web string) string {
-	if web == "https://github.com" {
-		return "https://api.github.com"
-	}
-	return web + "/api/v3"
-}
-
 // client publishes with a credential.
 func (p *Publisher) client(c Credential) (*signing.Client, error) {
 	return signing.New(signing.Options{
-		APIURL: api(p.o.GitHub), Token: c.Token, Refused: c.Refused, UserToken: c.User,
+		APIURL: p.o.APIURL, Token: c.Token, Refused: c.Refused, UserToken: c.User,
 		Environ: p.o.Environ, Client: p.o.Client, Notify: p.o.Notify,
 	})
 }

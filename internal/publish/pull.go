@@ -35,15 +35,15 @@ func (p *Publisher) pull(ctx context.Context, a pullArgs) (string, error) {
 	if err := checkLabels(op, a.Labels); err != nil {
 		return "", err
 	}
-	if !p.o.CreatePR {
-		return "", errs.New(op, errs.Conflict, "publish with git_signed_commit and tell the user the branch; a person opens the pull request",
-			"this run opens no pull requests (--create-pr=false)")
-	}
 	j, done, err := p.begin(ctx, op, a.Cwd)
 	if err != nil {
 		return "", err
 	}
 	defer done()
+	if !p.o.CreatePR {
+		return "", errs.New(op, errs.Conflict, "publish with git_signed_commit and tell the user the branch; a person opens the pull request",
+			"this run opens no pull requests (--create-pr=false)")
+	}
 	if err := j.aim(a.Head); err != nil {
 		return "", err
 	}

@@ -114,7 +114,7 @@ func newWorld(t *testing.T, s setup) *world {
 		Repos:      func(context.Context) (*repo.Cache, error) { return w.cache, nil },
 		Credential: func(context.Context, string, string, bool) (publish.Credential, error) { return w.credential(), nil },
 		Tell:       func(p task.Published) { w.mu.Lock(); defer w.mu.Unlock(); w.told = append(w.told, p) },
-		GitHub:     w.gh.URL, Environ: w.environ(),
+		GitHub:     w.gh.URL, APIURL: w.gh.URL + "/api/v3", Environ: w.environ(),
 	}
 	if s.options != nil {
 		s.options(&o)

@@ -12,6 +12,11 @@ import (
 // it is the address of its origin that counts, as Resolve found it.
 func (c *Cache) OnGitHub(r task.Repo) (owner, name string, ok bool) { return c.access.onHub(r.URL) }
 
+// OnGitHub is the same for a GitHub by its address; "" is github.com.
+func OnGitHub(github string, r task.Repo) (owner, name string, ok bool) {
+	return (&access{Access: Access{GitHub: github}}).onHub(r.URL)
+}
+
 // onHub reads the address of a repository on the GitHub of this access, in any form
 // that git takes.
 func (a *access) onHub(address string) (owner, name string, ok bool) {

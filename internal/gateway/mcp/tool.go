@@ -46,7 +46,7 @@ func (h *Hub) handler(t Tool) sdk.ToolHandler {
 		}
 		text, err := t.Call(ctx, args)
 		if err != nil {
-			return refusal(t.Name + ": " + err.Error()), nil
+			return refusal(t.Name + " failed: " + err.Error()), nil
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
 	}
