@@ -94,7 +94,7 @@ func (r Rule) String() string {
 
 // covers reports whether the rule is about connections to this port.
 func (r Rule) covers(port uint16) bool {
-	return r.port == port || r.port == 0 && defaultPort(port)
+	return r.port == 0 && defaultPort(port) || r.port == port && port != 0
 }
 
 // The reasons for which a name is refused.
