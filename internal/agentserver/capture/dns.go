@@ -92,7 +92,7 @@ func (s *Server) resolve(q dnsmessage.Question) (dnsmessage.ResourceBody, dnsmes
 		return s.reverse(name, q.Type)
 	}
 	if _, ok := s.Names.Name(name); !ok {
-		if printable(name) {
+		if plain(name) {
 			s.teller.tell(name)
 		}
 		return nil, dnsmessage.RCodeNameError
@@ -146,14 +146,11 @@ func reversed(name string) netip.Addr {
 	return addr
 }
 
-// printable keeps what is no name from the host's records.
-func printable(name string) bool {
-	for i := range len(name) {
-		if name[i] <= ' ' || name[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
+// plain keeps what is no name of a host from the host's records.
+func plain(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_.", r)
+	})
 }
 
 // build makes a message of its parts. It cannot fail for a question that was read.
