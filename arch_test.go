@@ -47,7 +47,7 @@ var layers = map[string]int{
 	"internal/runner/steps": 4, "internal/runner": 5,
 
 	"internal/background": 6, "internal/render": 6, "internal/session": 6, "internal/doctor": 6,
-	"internal/agentserver/serverctl": 7, "internal/cli": 8,
+	"internal/tui/quiet": 0, "internal/tui": 7, "internal/agentserver/serverctl": 7, "internal/cli": 8,
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
 
 	// the tests' own programs
@@ -63,7 +63,7 @@ var importers = map[string][]string{
 	"modernc.org/sqlite":                     {"internal/statedb"},
 	"github.com/hashicorp/yamux":             {"internal/link"},
 	"github.com/vishvananda/netlink":         {"internal/agentserver/jail"},
-	"github.com/charmbracelet":               {"internal/tui"},
+	"github.com/charmbracelet":               {"internal/tui", "internal/tui/quiet"}, // see quiet
 	"github.com/google/go-github":            {"ghapp", "internal/signing", "internal/cifollow"},
 	"github.com/pkg/browser":                 {"ghapp"},
 	"go.temporal.io":                         {"internal/flow"},

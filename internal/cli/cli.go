@@ -39,7 +39,12 @@ const (
 
 // Main runs one command and returns the exit code of the process. A context that
 // is cancelled by [Signals] asks the command to stop in order.
-func Main(ctx context.Context, p Process) int { return newApp(p).main(ctx) }
+func Main(ctx context.Context, p Process) int {
+	if len(p.Args) == 1 && p.Args[0] == guardCommand {
+		return guardTerminal(p)
+	}
+	return newApp(p).main(ctx)
+}
 
 func (a *app) main(ctx context.Context) int {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -14,11 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/Insights/insightscli/internal/agent"
+	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/journal"
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/render"
 	"github.com/Insights/insightscli/internal/task"
+	"github.com/Insights/insightscli/internal/tui"
 )
 
 type logsOptions struct {
@@ -33,6 +35,7 @@ type logsOptions struct {
 	raw       bool
 	serverLog bool
 	requests  bool
+	plain     bool
 
 	from time.Time // what since means
 }
@@ -44,7 +47,8 @@ func newLogsCmd(a *app, runF func(context.Context, *logsOptions) error) *cobra.C
 		Short: "Show what happened in a run",
 		Long: `Shows the events of a run as they were shown when they happened: what the
 command or the agent said on standard output, all the rest on standard error.
-With -f it goes on until the run has finished. RUN is an id, the beginning of
+With -f it goes on until the run has finished; on a terminal that is the screen of
+'insightscli tui', unless it is said how to print. RUN is an id, the beginning of
 one that no other run has, or "latest".` + exits("0", "1", "2", "3", "5", "130", "143"),
 		Example: `  insightscli logs -f latest
   insightscli logs 3f9a --raw > output.txt
@@ -69,6 +73,7 @@ one that no other run has, or "latest".` + exits("0", "1", "2", "3", "5", "130",
 	f.StringSliceVar(&o.kinds, "kind", nil, "only events of this `KIND`: "+strings.Join(kindNames(), ", "))
 	f.BoolVar(&o.json, "json", false, "print the stored lines, one JSON object an event")
 	f.BoolVar(&o.raw, "raw", false, "print the bytes of the output as they were, and nothing else")
+	f.BoolVar(&o.plain, "plain", false, "print lines, also where -f would show the run on the screen")
 	f.BoolVar(&o.serverLog, "server-log", false, "print the agent server's own log instead")
 	f.BoolVar(&o.requests, "requests", false, "print the log of the requests to models instead, which has no content of theirs")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -126,7 +131,17 @@ func runLogs(ctx context.Context, o *logsOptions) error {
 		return copyLog(o.app.streams.Out, s.store.RequestLogPath(rec.Spec), errs.New("cli.logs", errs.NotFound,
 			"insightscli show "+rec.Spec.Run.Short(), "run %s has made no request to a model", rec.Spec.Run.Short()))
 	}
+	if o.onScreen(s.config) {
+		return o.app.show(ctx, s, tui.Options{Run: string(rec.Spec.Run)})
+	}
 	return o.print(ctx, s, rec)
+}
+
+// onScreen reports whether the run is shown on the screen: followed on a terminal, and
+// nothing said about how it is printed.
+func (o *logsOptions) onScreen(c config.Config) bool {
+	asIs := o.json || o.raw || o.plain || o.tail >= 0 || o.since != "" || len(o.kinds) > 0
+	return o.follow && !asIs && o.app.hasScreen(c)
 }
 
 // print shows the events of a run.

@@ -31,7 +31,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
   insightscli diff latest`,
 		Version:           build.Get().Version,
 		Args:              noSubcommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.alone(cmd) },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -51,7 +51,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 	)
 	root.SetHelpCommand(newHelpCmd())
 	inGroup(root, groupRuns, newRunCmd(a, nil), newPsCmd(a, nil), newShowCmd(a, nil), newLogsCmd(a, nil),
-		newWaitCmd(a, nil), newSendCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil),
+		newTUICmd(a, nil), newWaitCmd(a, nil), newSendCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil),
 		newDiffCmd(a, nil), newApplyCmd(a, nil), newPruneCmd(a, nil))
 	inGroup(root, groupSetup, newSetupBackgroundAgentsCmd(a, nil), newCreateGitHubAppCmd(a, nil),
 		newSetupTasksOAuthCmd(a, nil), newDoctorCmd(a, nil))
@@ -60,6 +60,22 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 	inGroup(root, groupOther, newImageCmd(a, nil), newSkillsCmd(a), newEnvCmd(a), newConfigCmd(a), newVersionCmd(a), newCompletionCmd(a))
 	root.AddCommand(newEnvironmentTopic(), newExitCodesTopic())
 	return root
+}
+
+// alone is the program without a command: the table of runs, or the help where there is no
+// screen for it.
+func (a *app) alone(cmd *cobra.Command) error {
+	if _, _, ok := a.streams.Terminal(); !ok {
+		return cmd.Help()
+	}
+	c, err := a.config(nil)
+	if err != nil {
+		return err
+	}
+	if !a.hasScreen(c) {
+		return cmd.Help()
+	}
+	return runTUI(cmd.Context(), &tuiOptions{app: a})
 }
 
 // inGroup adds commands to root below one heading of its help.

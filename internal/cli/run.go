@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/render"
 	"github.com/Insights/insightscli/internal/secret"
@@ -78,7 +79,10 @@ under the run's id for 'insightscli diff' and 'insightscli apply'. Standard outp
 carries what the command or the agent says, standard error all the rest.
 
 The first Ctrl-C ends the run in order, the second at once; the sandbox is removed
-either way. If the reader of the output goes away, the run is ended too.` +
+either way. If the reader of the output goes away, the run is ended too.
+
+On a terminal the run is shown on the screen, ? lists the keys; its last lines are
+printed afterwards. With --plain, in CI and in a pipe there are lines alone.` +
 			exits("0", "1", "2", "3", "4", "5", "7", "8", "124", "130", "143"),
 		Example: `  insightscli run --repo . -- make test
   insightscli run --repo org/repo --branch main --json -- ./ci.sh
@@ -186,15 +190,18 @@ func (o *runOptions) execute(ctx context.Context, p plan) error {
 
 // watch carries out the run with this terminal as its screen.
 func (o *runOptions) watch(ctx context.Context, ex executor, p plan, sink task.Sink) (task.Result, error) {
-	return o.attend(ctx, p.spec.Mode, sink, func(inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
+	return o.attend(ctx, p.config, p.spec, sink, func(inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
 		return ex.Run(ctx, p.spec, p.secrets, inbox, sink)
 	})
 }
 
 // attend makes this terminal the place where the agent of an interactive run asks, while
 // run carries it out.
-func (o *runOptions) attend(ctx context.Context, mode task.Mode, sink task.Sink, run func(<-chan task.Input, task.Sink) (task.Result, error)) (task.Result, error) {
-	if st := o.app.streams; mode != task.ModeInteractive || !st.InTTY || !st.ErrTTY {
+func (o *runOptions) attend(ctx context.Context, c config.Config, spec task.Spec, sink task.Sink, run func(<-chan task.Input, task.Sink) (task.Result, error)) (task.Result, error) {
+	if o.app.state != nil && !o.json && !o.quiet && o.app.hasScreen(c) {
+		return o.onScreen(ctx, spec, sink, run)
+	}
+	if st := o.app.streams; spec.Mode != task.ModeInteractive || !st.InTTY || !st.ErrTTY {
 		return run(nil, sink)
 	}
 	talk := newTalk(sink, o.app.streams.Err)

@@ -89,6 +89,7 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noStart, "no-start", false, "only record the run; print its id")
 	f.StringVar(&o.start, "start", "", "start the recorded run `RUN`")
 	f.BoolVar(&o.json, "json", false, "print the events as JSON lines")
+	f.Bool("plain", false, "print lines instead of showing the run on the screen")
 	f.BoolVar(&o.quiet, "quiet", false, "print only what the command or the agent says")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the frozen Spec as JSON and start nothing")
 }
@@ -120,12 +121,18 @@ func (o *runOptions) checkStart() error {
 	switch {
 	case o.start == "":
 		return nil
-	case o.prompt != "" || len(o.command) > 0 || len(o.repos) > 0 || len(o.settings) > 0:
+	case o.prompt != "" || len(o.command) > 0 || len(o.repos) > 0 || o.describes():
 		return usageError("--start takes the run as it was recorded: no PROMPT, COMMAND, --repo or settings beside it")
 	case o.noStart || o.dryRun:
 		return usageError("--start cannot be combined with --no-start or --dry-run")
 	}
 	return nil
+}
+
+// describes reports whether a setting says what the run is, and not only how it is shown.
+func (o *runOptions) describes() bool {
+	_, plain := o.settings["INSIGHTSCLI_PLAIN"]
+	return len(o.settings) > 1 || len(o.settings) == 1 && !plain
 }
 
 // checkWork wants exactly one of PROMPT and COMMAND, and the agent that suits it.

@@ -45,7 +45,7 @@ func (h hosted) leave(ctx context.Context) error {
 
 // runStart starts a recorded run, here or in the background.
 func runStart(ctx context.Context, o *runOptions) error {
-	c, err := o.app.config(nil)
+	c, err := o.app.config(o.settings)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func runStart(ctx context.Context, o *runOptions) error {
 		return h.leave(ctx)
 	}
 	sink := o.app.sink(o.json, o.quiet, len(rec.Spec.Schema) > 0)
-	result, err := o.attend(ctx, rec.Spec.Mode, sink, func(inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
+	result, err := o.attend(ctx, c, rec.Spec, sink, func(inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
 		return h.resume(ctx, id, inbox, sink)
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func newSessionCmd(a *app) *cobra.Command {
 // notOfSessions are the flags of `run` that a session has no use for: it is always the
 // background runner's, and what it prints is replies.
 func notOfSessions() []string {
-	return []string{"detach", "no-start", "start", "exit-code", "dry-run", "quiet", "json", "mode"}
+	return []string{"detach", "no-start", "start", "exit-code", "dry-run", "quiet", "json", "plain", "mode"}
 }
 
 // addSessionFlags binds those flags of `run` that describe a session.

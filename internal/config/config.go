@@ -116,6 +116,8 @@ type Machine struct {
 	Path    string `mapstructure:"path"`
 	NoColor string `mapstructure:"no_color"`
 	Term    string `mapstructure:"term"`
+	CI      string `mapstructure:"ci"`
+	Plain   bool   `mapstructure:"insightscli_plain"`
 }
 
 // Value is one setting as it stands, for people.

@@ -298,6 +298,14 @@ func processSettings() []Setting {
 			Name: "TERM", Type: TypeString, EnvOnly: true,
 			Doc: "dumb: plain lines without any escape sequence.",
 		},
+		{
+			Name: "CI", Type: TypeString, EnvOnly: true,
+			Doc: "Anything but empty: plain lines, also on a terminal.",
+		},
+		{
+			Name: "INSIGHTSCLI_PLAIN", Key: "plain", Flag: "plain", Type: TypeBool, Default: "0", EnvOnly: true, UserFile: true,
+			Doc: "1 prints plain lines where `run` and `logs -f` would show the run on the screen.",
+		},
 	}
 }
 

@@ -215,3 +215,22 @@ func isColor(params []byte) bool {
 	}
 	return true
 }
+
+// CleanText returns text that is safe on a terminal: as [Clean], but its lines stay. Of a
+// line that was redrawn, as by a progress bar, the last state stays.
+func CleanText(s string) string {
+	var c cleaner
+	b := string(c.end(c.append(nil, []byte(s))))
+	const redraw = "\r\x1b[K"
+	if !strings.Contains(b, redraw) {
+		return b
+	}
+	var out strings.Builder
+	for line := range strings.Lines(b) {
+		if i := strings.LastIndex(line, redraw); i >= 0 {
+			line = line[i+len(redraw):]
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}

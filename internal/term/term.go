@@ -38,13 +38,15 @@ type Streams struct {
 	Color bool // colour is welcome: a terminal, no NO_COLOR, not TERM=dumb
 	Dumb  bool // TERM=dumb: no escape sequence at all, not even to redraw a line
 
-	gone chan struct{}
+	gone    chan struct{}
+	in, out *os.File // nil in tests
+	held    *held
 }
 
 // System returns the streams of the process. environ is consulted for NO_COLOR
 // and TERM.
 func System(in, out, err *os.File, environ []string) *Streams {
-	s := &Streams{In: in, Width: DefaultWidth, gone: make(chan struct{})}
+	s := &Streams{In: in, Width: DefaultWidth, gone: make(chan struct{}), in: in, out: out, held: &held{}}
 	s.InTTY, s.OutTTY, s.ErrTTY = isTerminal(in), isTerminal(out), isTerminal(err)
 	for _, f := range []*os.File{out, err} {
 		if w := width(f); w > 0 {
@@ -56,8 +58,8 @@ func System(in, out, err *os.File, environ []string) *Streams {
 	s.Color = s.OutTTY && s.ErrTTY && !s.Dumb && lookup(environ, "NO_COLOR") == ""
 	var once sync.Once
 	lost := func() { once.Do(func() { close(s.gone) }) }
-	s.Out = &pipe{w: out, lost: lost}
-	s.Err = &pipe{w: err, lost: func() {}} // messages nobody reads are no reason to stop
+	s.Out = &pipe{w: out, lost: lost, held: s.held}
+	s.Err = &pipe{w: err, lost: func() {}, held: s.held} // messages nobody reads are no reason to stop
 	return s
 }
 
@@ -74,10 +76,18 @@ func (s *Streams) Gone() <-chan struct{} { return s.gone }
 type pipe struct {
 	w    *os.File
 	lost func()
+	held *held
 }
 
 // Write implements io.Writer.
 func (p *pipe) Write(b []byte) (int, error) {
+	if p.held.keep(p, b) {
+		return len(b), nil
+	}
+	return p.write(b)
+}
+
+func (p *pipe) write(b []byte) (int, error) {
 	n, err := p.w.Write(b)
 	if err != nil && isClosedPipe(err) {
 		p.lost()

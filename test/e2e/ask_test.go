@@ -53,7 +53,7 @@ func (w *world) answers(id, words, option string) {
 func TestLeaveIsAskedForAtTheTerminal(t *testing.T) {
 	for _, a := range []agent{claude, codex} {
 		one(t, a, func(w *world) {
-			s := w.terminal(append(append([]string{"run"}, append(w.flags, asking(a)...)...),
+			s := w.terminal(append(append([]string{"run", "--plain"}, append(w.flags, asking(a)...)...),
 				w.script(bash("echo allowed > allowed.txt"), say("that was it")))...)
 			s.until("number> ")
 			s.types("1")
