@@ -95,6 +95,13 @@ func (s *Server) Revoke() {
 	clear(s.tokens)
 }
 
+// TokenLife changes how long the tokens are good that are made from now on.
+func (s *Server) TokenLife(life time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.TokenLife = life
+}
+
 // revokeToken ends the credential that the request is made with.
 func (s *Server) revokeToken(r *http.Request) answer {
 	s.mu.Lock()
