@@ -136,7 +136,17 @@ func (s *Server) issue(t *token) string {
 	}
 	s.tokens[text] = t
 	s.issued = append(s.issued, text)
+	if slices.Contains(slices.Collect(maps.Values(t.permissions)), "write") {
+		s.writers = append(s.writers, text)
+	}
 	return text
+}
+
+// Writers are all tokens of apps that could write, whatever became of them.
+func (s *Server) Writers() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.writers)
 }
 
 // may returns what a token is, if it is good for a repository.

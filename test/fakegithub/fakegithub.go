@@ -106,6 +106,7 @@ type Server struct {
 	repos    []*Repo
 	installs []*installation
 	tokens   map[string]*token
+	writers  []string         // tokens of apps that could write, for good
 	issued   []string         // tokens, in order
 	revoked  []string         // by their holders
 	root     string           // folder of the repositories
