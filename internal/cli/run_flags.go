@@ -72,6 +72,7 @@ func (o *runOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.environment, "env", "", "sandbox environment called `NAME`")
 	f.String("template", "default_base", "`TEMPLATE` of the sandbox")
 	f.StringVar(&o.image, "image", "", "`IMAGE` of the sandbox (default: the template's)")
+	f.String("runtime", "", "OCI `RUNTIME` of a Docker sandbox, such as runsc (default: the engine's own choice)")
 	f.String("cpus", "", "`N` processor cores, such as 2 or 0.5")
 	f.String("memory", "", "memory of `SIZE`, such as 512m or 8g")
 	f.String("network", "full", "network `LEVEL`: full, trusted, custom, link or none")

@@ -57,7 +57,7 @@ func (o *runOptions) newSpec(c config.Config) task.Spec {
 	spec := task.Spec{
 		V: task.SpecVersion, Task: task.NewID(), Run: task.NewID(), Team: seedTeam, User: seedUser,
 		Title: o.title, Description: o.prompt, OriginProduct: o.originProduct, Mode: task.Mode(o.mode),
-		Template: c.Run.Template, Image: c.Run.Image, CPUs: c.Run.CPUs, MemoryMiB: c.Run.MemoryMiB,
+		Template: c.Run.Template, Image: c.Run.Image, Runtime: c.Run.Runtime, CPUs: c.Run.CPUs, MemoryMiB: c.Run.MemoryMiB,
 		Timeout: task.Duration(c.Run.Timeout), IdleTimeout: task.Duration(c.Run.IdleTimeout), HostGrace: task.Duration(c.Run.HostGrace),
 		Keep: o.keep, PublishAgent: o.publishAgent, TrustMount: o.trustMount, ExitCode: o.exitCode, Detached: o.detach,
 	}

@@ -92,6 +92,9 @@ func (a *app) place(ctx context.Context, p *plan, name string) error {
 	if name == config.ProviderDocker {
 		return placeDocker(p)
 	}
+	if p.spec.Runtime != "" {
+		return errs.New("cli.run", errs.Usage, "leave --runtime and INSIGHTSCLI_RUNTIME out, or use --provider=docker", "provider %s has no OCI runtimes", name)
+	}
 	if p.spec.Image != "" {
 		return errs.New("cli.run", errs.Usage, "leave the image out, or use --provider=docker", "provider local has no images")
 	}

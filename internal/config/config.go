@@ -40,6 +40,7 @@ type Run struct {
 	Agent       string        `mapstructure:"insightscli_agent"` // empty: claude
 	Template    string        `mapstructure:"insightscli_template"`
 	Image       string        `mapstructure:"insightscli_image"`
+	Runtime     string        `mapstructure:"insightscli_runtime"`
 	Network     string        `mapstructure:"insightscli_network"`
 	Scopes      string        `mapstructure:"insightscli_scopes"`
 	CPUs        float64       `mapstructure:"insightscli_cpus"`

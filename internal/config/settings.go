@@ -111,6 +111,10 @@ func runSettings() []Setting {
 			Doc: "The image of the sandbox, where the provider has images; unset: the template's.",
 		},
 		{
+			Name: "INSIGHTSCLI_RUNTIME", Key: "runtime", Flag: "runtime", Type: TypeString,
+			Doc: "The OCI runtime of Docker sandboxes, such as runsc; unset: the engine's own choice.",
+		},
+		{
 			Name: "INSIGHTSCLI_NETWORK", Key: "network", Flag: "network", Type: TypeString, Default: "full",
 			Doc: "The network level: full, trusted, custom, link or none.",
 		},

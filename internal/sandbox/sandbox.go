@@ -69,6 +69,7 @@ type Spec struct {
 	Labels map[string]string // at least LabelRun, LabelTask, LabelOwner, LabelState
 
 	Image   string  // image reference; providers without images ignore it
+	Runtime string  // OCI runtime; empty: the engine's own; providers without engines refuse any
 	Network Network // level, as package task has it
 
 	CPUs      float64 // cores; 0: the provider's default

@@ -90,7 +90,7 @@ func fullSpec() Spec {
 		Scopes: []string{"query:read", "task:write"}, CreatePR: true, Mode: ModeBackground,
 		Environment: "env", Provider: "docker",
 		Engine:   Engine{Host: "unix:///e.sock", Context: "ctx", ConfigDir: "/c", CertPath: "/p", TLSVerify: true},
-		Template: "default_base", Image: "image:tag", Network: NetworkFull, Allow: []string{"example.com"}, CPUs: 1.5, MemoryMiB: 512,
+		Template: "default_base", Image: "image:tag", Runtime: "runsc", Network: NetworkFull, Allow: []string{"example.com"}, CPUs: 1.5, MemoryMiB: 512,
 		Timeout: Duration(3 * time.Hour), IdleTimeout: Duration(30 * time.Minute), HostGrace: Duration(2 * time.Minute),
 		Env: map[string]string{"K": "v"}, Secrets: []string{"TOKEN"}, Schema: json.RawMessage(`{"type":"object"}`),
 		LLM: LLM{

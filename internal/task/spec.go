@@ -49,7 +49,8 @@ type Spec struct {
 	Provider    string  `json:"provider"`
 	Engine      Engine  `json:"engine,omitzero"` // docker: the engine that the run was started on
 	Template    string  `json:"template"`
-	Image       string  `json:"image,omitempty"` // image reference; empty where the provider has none
+	Image       string  `json:"image,omitempty"`   // image reference; empty where the provider has none
+	Runtime     string  `json:"runtime,omitempty"` // docker: the OCI runtime; empty is the engine's own choice
 	Network     Network `json:"network"`
 	// Allow are the rules of what a sandbox may reach, in the words of package
 	// egress/rule, complete: the trusted list and the environment are among them. The

@@ -83,6 +83,7 @@ func (s *Steps) sandboxSpec(ctx context.Context, p sandbox.Provider, in Provisio
 			sandbox.LabelState: s.Domain,
 		},
 		Image:       t.Image,
+		Runtime:     t.Runtime,
 		Network:     sandbox.Network(t.Network),
 		CPUs:        t.CPUs,
 		MemoryMiB:   t.MemoryMiB,

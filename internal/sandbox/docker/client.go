@@ -168,6 +168,10 @@ type facts struct {
 	selinux  bool
 	podman   bool
 	local    bool // shares kernel and file system with this process
+
+	id, version    string // of the engine
+	runtimes       map[string]ociRuntime
+	defaultRuntime string
 }
 
 // facts asks the engine once.
@@ -197,6 +201,7 @@ func (e *engine) facts(ctx context.Context) (facts, error) {
 
 func readInfo(info system.Info) facts {
 	f := facts{platform: "linux/" + goArch(info.Architecture), cpus: info.NCPU, memory: info.MemTotal}
+	f.readRuntimes(info)
 	// podman does not say its name here, but only it has this log driver.
 	f.podman = slices.Contains(info.Plugins.Log, "k8s-file")
 	for _, option := range info.SecurityOptions {

@@ -86,11 +86,14 @@ func (p *Provider) plan(ctx context.Context, spec sandbox.Spec) (*plan, error) {
 	if err := checkImage(spec.Image, img, pl.facts.platform); err != nil {
 		return nil, err
 	}
+	if err := pl.facts.checkRuntime(p.engine.ep, spec.Runtime); err != nil {
+		return nil, err
+	}
 	if err := p.checkPaths(pl); err != nil {
 		return nil, err
 	}
 	pl.socket = p.engine.opts.Transport == TransportSocket ||
-		p.engine.opts.Transport == TransportAuto && pl.facts.local && !pl.facts.remapped
+		p.engine.opts.Transport == TransportAuto && pl.facts.local && !pl.facts.remapped && pl.facts.shares(spec.Runtime)
 	return pl, pl.setAgent()
 }
 
@@ -208,6 +211,7 @@ func (pl *plan) hostConfig() *container.HostConfig {
 		SecurityOpt: security,
 		Sysctls:     pl.sysctls(),
 		Mounts:      pl.mounts(),
+		Runtime:     pl.spec.Runtime,
 		Init:        &noInit,
 		LogConfig:   container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m", "max-file": "1"}},
 		Resources: container.Resources{

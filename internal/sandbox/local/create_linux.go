@@ -24,6 +24,9 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err := checkNetwork(spec.Network); err != nil {
 		return nil, err
 	}
+	if spec.Runtime != "" {
+		return nil, errs.New(op, errs.Usage, "leave the runtime out, or use --provider=docker", "the provider local has no OCI runtimes")
+	}
 	id, err := identityOf(spec)
 	if err != nil {
 		return nil, refuseIdentity(op, err)

@@ -47,6 +47,9 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err := json.Unmarshal(spec.Boot, &boot); err != nil || id == "" {
 		return nil, errs.New("memory.Create", errs.Internal, "", "create sandbox: no boot or no label %s", sandbox.LabelRun)
 	}
+	if spec.Runtime != "" {
+		return nil, errs.New("memory.Create", errs.Usage, "", "the provider memory has no OCI runtimes")
+	}
 	if old := p.find(id); old != nil {
 		if err := old.Destroy(ctx); err != nil {
 			return nil, fmt.Errorf("remove the older sandbox of the run: %w", err)
