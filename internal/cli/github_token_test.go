@@ -170,7 +170,7 @@ func (h *hub) eventually(what string, ok func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.After(time.Minute); !ok(); {
+	for end := time.After(2 * time.Minute); !ok(); {
 		select {
 		case <-tick.C:
 		case <-end:
@@ -191,6 +191,15 @@ func (l *live) wait() string {
 		l.h.t.Fatalf("%v: %s", l.err, l.said())
 	}
 	return l.said()
+}
+
+// first waits for the first token.
+func (l *live) first() {
+	l.h.t.Helper()
+	l.h.eventually("a token", func() bool { return len(marks(l.said())) >= 1 || isClosed(l.done) })
+	if len(marks(l.said())) == 0 {
+		l.h.t.Fatal(l.said())
+	}
 }
 
 func mark(token string) string {
@@ -245,8 +254,11 @@ func marks(text string) []string {
 
 // A token lives for two seconds, the run goes on, and the host is killed meanwhile.
 func TestTokenOfASandboxIsRenewed(t *testing.T) {
-	h := newHub(t, fakegithub.Options{TokenLife: 2 * time.Second})
+	h := newHub(t, fakegithub.Options{})
+	h.env = append(h.env, "TASKS_CREDENTIAL_REFRESH_INITIAL_DELAY_SECONDS=1")
 	l := h.start(watchGH)
+	l.first()
+	h.fake.TokenLife(2 * time.Second)
 	h.eventually("three tokens", func() bool { return len(marks(l.said())) >= 3 })
 	if err := l.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -287,7 +299,8 @@ func TestSandboxIsLoggedOut(t *testing.T) {
 		"the settings are empty": func(h *hub) error { return os.WriteFile(filepath.Join(h.dir, ".env"), nil, 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHub(t, fakegithub.Options{TokenLife: 2 * time.Second})
+			h := newHub(t, fakegithub.Options{})
+			h.env = append(h.env, "TASKS_CREDENTIAL_REFRESH_INITIAL_DELAY_SECONDS=1")
 			h.settingsInFile()
 			h.loggedOut(t, takeBack)
 		})
@@ -312,7 +325,8 @@ func (h *hub) settingsInFile() {
 
 func (h *hub) loggedOut(t *testing.T, takeBack func(*hub) error) {
 	l := h.start(watchGH)
-	h.eventually("a token", func() bool { return len(marks(l.said())) >= 1 })
+	l.first()
+	h.fake.TokenLife(2 * time.Second)
 	if err := takeBack(h); err != nil {
 		t.Fatal(err)
 	}
@@ -374,5 +388,14 @@ func leavesNoTrace(t *testing.T, h *hub) {
 		if strings.Contains(traces, token) || strings.Contains(traces, strings.TrimPrefix(token, "ghs_")[:40]) {
 			t.Errorf("a token is somewhere")
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
