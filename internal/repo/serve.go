@@ -2,8 +2,10 @@ package repo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -228,8 +230,14 @@ type Exchange struct {
 }
 
 // UploadPack answers a client from our mirror of r. It shows branches and tags, gives
-// whatever they lead to, and asks nobody.
+// whatever they lead to, and asks nobody, unless there is no mirror yet.
 func (c *Cache) UploadPack(ctx context.Context, r task.Repo, x Exchange) error {
+	dir := filepath.Join(c.mirrorsDir(), mirrorName(r.URL)+".git")
+	if _, err := os.Stat(dir); x.Advertise && errors.Is(err, fs.ErrNotExist) {
+		if err := c.RefreshRefs(ctx, r, nil); err != nil {
+			return err
+		}
+	}
 	args := []string{
 		"-c", "uploadpack.allowFilter=true", "-c", "uploadpack.allowAnySHA1InWant=true", "-c", "pack.threads=1",
 		"-c", "transfer.hideRefs=refs", "-c", "transfer.hideRefs=!refs/heads", "-c", "transfer.hideRefs=!refs/tags",
@@ -239,7 +247,7 @@ func (c *Cache) UploadPack(ctx context.Context, r task.Repo, x Exchange) error {
 		args = append(args, "--advertise-refs")
 	}
 	serve := call{
-		args: append(args, "--", filepath.Join(c.mirrorsDir(), mirrorName(r.URL)+".git")),
+		args: append(args, "--", dir),
 		in:   x.In, out: x.Out, bound: serveBound, env: []string{noNetwork},
 	}
 	if x.Version > 0 {
