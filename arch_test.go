@@ -51,7 +51,7 @@ var layers = map[string]int{
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
 
 	// the tests' own programs
-	"test/fakemodel": 9, "test/fakegithub": 9, "test/fakemodel/serve": 10, "test/e2e": 10,
+	"test/fakemodel": 9, "test/fakegithub": 9, "test/fakemodel/serve": 10, "test/e2e": 10, "test/bypass": 10,
 }
 
 // importers names the only packages that may import an SDK.
