@@ -401,7 +401,7 @@ func TestLongRefusal(t *testing.T) {
 func TestRefusedSpecs(t *testing.T) {
 	p := New(Options{Host: "unix:///nowhere"})
 	for name, change := range map[string]func(*sandbox.Spec){
-		"network level":   func(s *sandbox.Spec) { s.Network = "trusted" },
+		"network level":   func(s *sandbox.Spec) { s.Network = "nowhere" },
 		"no agent server": func(s *sandbox.Spec) { s.AgentServer = filepath.Join(os.TempDir(), "no-such-server") },
 		"no run":          func(s *sandbox.Spec) { s.Labels = nil },
 		"target":          func(s *sandbox.Spec) { s.Mounts = []sandbox.Mount{{Source: "/", Target: "/a/../b"}} },
@@ -413,6 +413,21 @@ func TestRefusedSpecs(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// Only the level full has a network; PID 1 captures what is dialled at every other.
+func TestCaptureByLevel(t *testing.T) {
+	p := New(Options{})
+	for level, captures := range map[sandbox.Network]bool{networkFull: false, networkTrusted: true, networkCustom: true, networkLink: true} {
+		spec := newRequest(t, "img", level).Spec
+		if err := check(spec); err != nil || p.Captures(level) != captures {
+			t.Errorf("%s: %v, captures: %v", level, err, p.Captures(level))
+		}
+		mode := (&plan{spec: spec, network: "none"}).hostConfig().ExtraHosts
+		if (len(mode) > 0) == captures {
+			t.Errorf("%s: the host is known as %q", level, mode)
+		}
 	}
 }
 

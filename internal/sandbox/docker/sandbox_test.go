@@ -75,6 +75,7 @@ func newRequest(t testing.TB, image string, network sandbox.Network) request {
 	boot := wire.Boot{
 		V: wire.Version, Run: run, Task: "task", HostKey: key.Public(), Secret: key.Secret,
 		UID: agentID(), GID: agentID(), Home: "/home/agent", Dir: "/tmp/workspace", Network: string(network),
+		Capture: network != networkFull, Allow: []string{"*"},
 	}
 	data, err := json.Marshal(boot)
 	if err != nil {
@@ -241,9 +242,11 @@ func TestNetworkLevels(t *testing.T) {
 	wantSh(t, c, "getent hosts host.docker.internal | wc -l", "1")
 	wantSh(t, c, "ls /sys/class/net | grep -c eth", "1")
 
-	alone := newRequest(t, baseImage(t, p), networkLink)
-	c = mustConnect(t, mustCreate(t, p, alone), alone.key)
-	wantSh(t, c, "ls /sys/class/net", "lo")
+	for _, level := range []sandbox.Network{networkTrusted, networkCustom, networkLink} {
+		alone := newRequest(t, baseImage(t, p), level)
+		c = mustConnect(t, mustCreate(t, p, alone), alone.key)
+		wantSh(t, c, "ls /sys/class/net; head -n 1 /etc/resolv.conf", "lo\nnameserver 127.0.0.1")
+	}
 }
 
 func TestContainersDoNotReachEachOther(t *testing.T) {
