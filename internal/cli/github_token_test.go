@@ -152,7 +152,10 @@ func (l *live) said() string {
 func (h *hub) start(script string, flags ...string) *live {
 	h.t.Helper()
 	l := &live{h: h, done: make(chan struct{})}
-	args := append(append([]string{"run", "--repo", "org/Repo"}, flags...), "--", "sh", "-c", `PATH="$PATH:$PWD/bin"; `+script)
+	if len(flags) == 0 {
+		flags = []string{"--repo", "org/Repo"}
+	}
+	args := append(append([]string{"run"}, flags...), "--", "sh", "-c", `PATH="$PATH:$PWD/bin"; `+script)
 	l.cmd = h.command(h.t.Context(), args...)
 	l.cmd.Stdout, l.cmd.Stderr = l, l
 	if err := l.cmd.Start(); err != nil {
@@ -236,6 +239,28 @@ func sandboxReads(t *testing.T, h *hub) {
 	}
 	if !slices.ContainsFunc(all, func(token string) bool { return strings.Contains(said, mark(token)) }) {
 		t.Errorf("gh has no token of ours: %s", said)
+	}
+}
+
+// A checkout on this machine whose origin is on GitHub has both, too.
+func TestSandboxOfACheckoutReadsItsOrigin(t *testing.T) {
+	h := newHub(t, fakegithub.Options{})
+	for range 60 {
+		h.commit("more", map[string]string{"count": rand.Text()})
+	}
+	clone := filepath.Join(h.dir, "clone")
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	git("clone", "-q", h.repo.Dir, clone)
+	git("-C", clone, "reset", "-q", "--hard", "HEAD~55") // it is behind
+	git("-C", clone, "remote", "set-url", "origin", "git@127.0.0.1:org/Repo.git")
+	l := h.start(`gh; git pull -q origin main && git log -1 --format=%s && git rev-list --count HEAD`, "--repo", "./clone")
+	if said := l.wait(); !strings.Contains(said, "more\n61\n") || strings.Contains(said, mark("")) {
+		t.Error(said)
 	}
 }
 
