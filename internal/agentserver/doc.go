@@ -32,6 +32,9 @@
 // that is away, and are told 503 when it does not come; what the death of a host cuts off
 // is cut for the agent too. Who may use a service is the host's to check.
 //
+// Every other connection of the agent, where its sandbox has no network, is the business of
+// package capture, which runs beside ([Config.Beside]).
+//
 // # Order of the end
 //
 // FrameDone is the last frame and comes exactly once. The server goes on serving

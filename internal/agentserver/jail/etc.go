@@ -18,7 +18,7 @@ func etcNames() []string {
 		"profile", "profile.d", "bash.bashrc", "bashrc", "inputrc", "terminfo",
 		"perl", "magic", "magic.mime", "debian_version", "login.defs", "shells", "host.conf",
 		"networks", "rpc", "fonts", "npmrc", "pip.conf", "maven", "gradle", "gitconfig", "vim",
-		"dpkg", "locale.alias", "locale.conf",
+		"dpkg", "locale.alias", "locale.conf", "chromium.d",
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/sandbox"
 )
 
 // A container that has mapped no id for the agent cannot make sandboxes: a matter of
@@ -26,5 +27,16 @@ func TestMissingIDIsExplained(t *testing.T) {
 	}
 	if maps, err := fullMap(file, 0); err != nil || len(maps) != 1 {
 		t.Errorf("%v, %v", maps, err)
+	}
+}
+
+// A level that is none must not become one that allows everything.
+func TestUnknownNetworkLevel(t *testing.T) {
+	spec, _ := newSpec(t, t.TempDir(), "r1")
+	for _, level := range []sandbox.Network{"", "open", "Full"} {
+		spec.Network = level
+		if _, err := New(Options{}).Create(t.Context(), spec); errs.KindOf(err) != errs.Usage {
+			t.Errorf("%q: %v", level, err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"strings"
 
+	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
@@ -97,6 +98,7 @@ c = http.client.HTTPConnection("a.example.com"); c.request("GET", "/"); print(c.
 	l.want(c, "node -e 'fetch(\"http://a.example.com/\").then(r => r.text()).then(t => process.stdout.write(t))'", "host a.example.com by name")
 	l.want(c, "node -e 'require(\"dns\").resolve6(\"a.example.com\", e => console.log(e.code))'", "ENODATA")
 	l.want(c, "node -e 'require(\"dns\").lookup(\"other.test\", e => console.log(e.code))'", "ENOTFOUND")
+	l.otherPrograms(c)
 	// What the program makes of the answer does not matter here.
 	_, _ = l.shell(c, "env -u http_proxy -u HTTP_PROXY git ls-remote http://a.example.com/r.git")
 	_, _ = l.shell(c, "ssh -o BatchMode=yes -o StrictHostKeyChecking=no -o ConnectTimeout=30 git@a.example.com true")
@@ -114,3 +116,28 @@ c = http.client.HTTPConnection("a.example.com"); c.request("GET", "/"); print(c.
 		"curl -s --retry 50 --retry-connrefused --retry-delay 1 -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/ && "+
 		"curl -sS -o /dev/null -w '%{http_code}' http://localhost:8000/; kill $(cat /tmp/server)", "200200")
 }
+
+// otherPrograms are those that not every image has.
+func (l *lab) otherPrograms(c *agent.Client) {
+	l.Helper()
+	const browse = "chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=/tmp/chromium "
+	for _, p := range []struct{ program, script, want string }{
+		{"wget", "wget -q --no-proxy -O- http://a.example.com/", "host a.example.com by name"},
+		{"wget", "wget -q -O- http://a.example.com/", "host a.example.com by proxy"},
+		{"perl", `perl -MIO::Socket::INET -e 'print IO::Socket::INET->new("a.example.com:25")->getline'`, "host a.example.com 25"},
+		{"java", "printf '%s' '" + java + "' >/tmp/T.java && java /tmp/T.java", "a.example.com/198.18 unknown host a.example.com by name"},
+		{"chromium", browse + "--no-proxy-server --dump-dom http://a.example.com/ 2>/dev/null | grep -o 'host.*'", "host a.example.com by name"},
+	} {
+		if _, code := l.shell(c, "command -v "+p.program); code == 0 {
+			l.want(c, p.script, p.want)
+		}
+	}
+}
+
+const java = `import java.net.*; import java.net.http.*;
+public class T { public static void main(String[] a) throws Exception {
+	System.out.print(InetAddress.getByName("a.example.com").toString().substring(0, 20) + " ");
+	try { InetAddress.getByName("nope.test"); } catch (UnknownHostException e) { System.out.print("unknown "); }
+	HttpRequest r = HttpRequest.newBuilder(URI.create("http://a.example.com/")).build();
+	System.out.print(HttpClient.newHttpClient().send(r, HttpResponse.BodyHandlers.ofString()).body());
+} }`
