@@ -45,6 +45,15 @@ func evilAddr6(n int) netip.Addr {
 	return netip.MustParseAddr(fmt.Sprintf("2606:2800:220::%x", n+1))
 }
 
+// evilAddrs are all the addresses that only the N-th attempt knows.
+func evilAddrs(n int) []netip.Addr {
+	ip := evilAddr(n).As4()
+	mapped := [16]byte{0, 0x64, 0xff, 0x9b}
+	copy(mapped[12:], ip[:])
+	six := [16]byte{0x20, 2, ip[0], ip[1], ip[2], ip[3], 15: 1}
+	return []netip.Addr{evilAddr(n), evilAddr6(n), netip.AddrFrom16(mapped), netip.AddrFrom16(six)}
+}
+
 // allowedAddrs are the addresses at which something may arrive from a restricted sandbox.
 func allowedAddrs() map[string]netip.Addr {
 	return map[string]netip.Addr{

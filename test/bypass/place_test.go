@@ -36,7 +36,6 @@ type place struct {
 	provider sandbox.Provider
 	image    string
 	uid      int // of the agent
-	salt     string
 }
 
 // hang tells an answer from none.
@@ -212,11 +211,11 @@ type wanted struct {
 }
 
 // jobs makes those of attempts, by their numbers in the table.
-func (s stage) jobs(w wanted, rows []attempt, numbers []int, salt string, more ...string) []job {
+func (s stage) jobs(w wanted, rows []attempt, numbers []int, series int, more ...string) []job {
 	var out []job
 	for _, n := range numbers {
 		r := rows[n]
-		env := append(variables(n, salt), "SECRET="+w.secret, "OTHER="+w.other, "HOSTS="+w.hosts, "PORT="+strconv.Itoa(w.port), "ABSTRACT="+w.abstract)
+		env := append(variables(number(series, n)), "SECRET="+w.secret, "OTHER="+w.other, "HOSTS="+w.hosts, "PORT="+strconv.Itoa(w.port), "ABSTRACT="+w.abstract)
 		out = append(out, job{Name: r.name, Script: prelude + r.sh, Env: append(env, more...), Alone: r.alone})
 	}
 	return out

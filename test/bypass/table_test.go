@@ -14,11 +14,11 @@ type control string
 
 const (
 	// allowed: in a sandbox of the same provider whose policy allows every public address.
-	allowed control = ""
+	allowed control = "allowed"
 	// unenforced: without a sandbox, as root, beside the world's servers, with an open proxy
 	// where the sandbox has its own, and sockets that take everything at the paths of the
 	// link's and the engine's.
-	unenforced control = "off"
+	unenforced control = "not enforced"
 	// outside: the same, in the network namespace that the tests were started in.
 	outside control = "outside"
 	// neighbour: in the other sandbox, whose things are wanted.
@@ -38,6 +38,14 @@ type attempt struct {
 	alone  bool   // runs after all others: it disturbs
 }
 
+// prefix is where the token of an attempt counts; the zero Prefix is everywhere.
+func (a attempt) prefix() netip.Prefix {
+	if a.within == "" {
+		return netip.Prefix{}
+	}
+	return netip.MustParsePrefix(a.within)
+}
+
 // prelude is before every script. The variables are those of variables.
 const prelude = `PATH=$TOOLS:$PATH; export PATH
 P=127.0.0.1:15001
@@ -50,18 +58,27 @@ http() { attempt tcp good.example:80 "$@"; }
 // table returns all attempts, each with a number that is its own. Names, addresses and the
 // token of an attempt come from that.
 func table() []attempt {
-	return slices.Concat(addressRows(), nameRows(), tlsRows(), proxyRows(), httpRows(), dnsRows(), packetRows(), kernelRows(), processRows(), linkRows(), readRows())
+	rows := slices.Concat(addressRows(), nameRows(), tlsRows(), proxyRows(), httpRows(), dnsRows(), packetRows(), kernelRows(), processRows(), linkRows(), readRows())
+	for i := range rows {
+		if rows[i].ctl == "" {
+			rows[i].ctl = allowed
+		}
+	}
+	return rows
 }
 
-// token is what must not arrive.
-func token(n int, salt string) string { return fmt.Sprintf("tk%s%04d", salt, n) }
+// number is that of a row in one of several series, each of which makes the attempts once.
+func number(series, n int) int { return 1000*series + n }
+
+// token is what must not arrive. It has no meaning, and is of one length.
+func token(n int) string { return fmt.Sprintf("tkq%05d", n) }
 
 // variables are those of a script: T is the token; IP, IP6 and EVIL are addresses and a name
 // that are nobody else's, the next ones are spellings of IP.
-func variables(n int, salt string) []string {
+func variables(n int) []string {
 	ip := evilAddr(n).As4()
 	v := map[string]string{
-		"N": fmt.Sprint(n), "T": token(n, salt), "IP": evilAddr(n).String(), "IP6": evilAddr6(n).String(),
+		"N": fmt.Sprint(n), "T": token(n), "IP": evilAddr(n).String(), "IP6": evilAddr6(n).String(),
 		"EVIL": fmt.Sprintf("evil%d.test", n), "UPPER": fmt.Sprintf("EVIL%d.TEST", n),
 		"DEC": fmt.Sprint(uint32(ip[0])<<24 | uint32(ip[1])<<16 | uint32(ip[2])<<8 | uint32(ip[3])),
 		"HEX": "0x" + hex.EncodeToString(ip[:]), "OCT": fmt.Sprintf("0%o.0%o.0%o.0%o", ip[0], ip[1], ip[2], ip[3]),

@@ -63,7 +63,7 @@ func newWorld(t testing.TB, s stage) *world {
 		}
 	}
 	for _, network := range []string{"tcp4", "tcp6"} {
-		w.listen(t, network, 53, func(c net.Conn, a *arrival) { w.names.serveTCP(tee{c, a, w}) })
+		w.listen(t, network, 53, func(c net.Conn, _ *arrival) { w.names.serveTCP(c) })
 	}
 	w.listenUDP(t, 53, func(b []byte, reply func([]byte)) { reply(w.names.answer(b)) })
 	for _, port := range udpPorts() {
@@ -389,14 +389,14 @@ func (w *world) busy() int {
 	return w.active
 }
 
-// reached tells where a token, or anything for an address, has arrived.
-func (w *world) reached(token string, forbidden []netip.Addr, within netip.Prefix) []string {
+// reached tells where the token of an attempt, or anything for its addresses, has arrived.
+func (w *world) reached(n int, within netip.Prefix) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var found []string
 	for _, a := range w.arrivals {
-		dialled := a.to.IsValid() && slices.Contains(forbidden, a.to)
-		told := bytes.Contains(a.got.Bytes(), []byte(token)) && (!within.IsValid() || within.Contains(a.to))
+		dialled := a.to.IsValid() && slices.Contains(evilAddrs(n), a.to)
+		told := bytes.Contains(a.got.Bytes(), []byte(token(n))) && (!within.IsValid() || within.Contains(a.to))
 		if dialled || told {
 			found = append(found, fmt.Sprintf("%s to %s:%d (%d bytes)", a.how, a.to, a.port, a.got.Len()))
 		}

@@ -197,5 +197,12 @@ func hammer(args []string) error {
 		c.Close()
 	}
 	fmt.Println(refused, "of", n, "were refused")
-	return converse(network, args[1:])
+	var err error
+	for range 10 { // the ones before may not have been let go of yet
+		if err = converse(network, args[1:]); err == nil {
+			return nil
+		}
+		time.Sleep(talkTime / 5)
+	}
+	return err
 }

@@ -139,7 +139,11 @@ func serve(args []string) error {
 		if err != nil {
 			return err
 		}
-		c.Write([]byte(args[2] + "\n"))
-		c.Close()
+		go func() {
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(talkTime))
+			c.Write([]byte(args[2] + "\n"))
+			c.Read(make([]byte, 64))
+		}()
 	}
 }
