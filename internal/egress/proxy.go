@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,6 +80,7 @@ func writeRefusal(w http.ResponseWriter, to place, err error) {
 func (g *Gate) serveProxy(ctx context.Context, conn net.Conn) error {
 	h := &proxyClient{gate: g, tunnel: make(chan *passage, 1)}
 	err := onestream.Serve(ctx, conn, h)
+	h.handling.Wait() // of a tunnel, Serve ends when the server lets go of the connection
 	select {
 	case p := <-h.tunnel:
 		g.carry(ctx, p)
@@ -89,12 +91,15 @@ func (g *Gate) serveProxy(ctx context.Context, conn net.Conn) error {
 
 // proxyClient is one connection of a client of the proxy.
 type proxyClient struct {
-	gate   *Gate
-	tunnel chan *passage
+	gate     *Gate
+	handling sync.WaitGroup
+	tunnel   chan *passage
 }
 
 // ServeHTTP implements [http.Handler].
 func (c *proxyClient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.handling.Add(1)
+	defer c.handling.Done()
 	if r.Method == http.MethodConnect {
 		c.connect(w, r)
 		return
