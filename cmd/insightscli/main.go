@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 
 	"github.com/Insights/insightscli/internal/agentserver/serverctl"
@@ -17,6 +19,8 @@ func main() {
 			Args: os.Args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		}))
 	}
+	// net/http tells there what it thinks of a server's words; the terminal is not for that.
+	log.SetOutput(io.Discard)
 	ctx, force, stop := cli.Signals(context.Background())
 	dir, _ := os.Getwd() // a directory that is gone is noticed by whoever needs one
 	code := cli.Main(ctx, cli.Process{
