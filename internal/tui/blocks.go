@@ -38,8 +38,11 @@ func (it *item) rows(width int, open bool) []row {
 	if it.hidden > 0 {
 		rows = append(rows, text("… "+bytesText(it.hidden)+" more than are shown; s saves the log", dim))
 	}
-	if len(rows) == 0 {
+	switch {
+	case len(rows) == 0:
 		rows = []row{text("(empty)", dim)}
+	case it.kind == message, it.kind == user: // words stand apart
+		rows = append(rows, nil)
 	}
 	return rows
 }

@@ -73,7 +73,7 @@ func (m loadedMsg) generation() int { return m.gen }
 func (m foundMsg) generation() int  { return m.gen }
 
 func (m *model) tick() tea.Cmd {
-	return tea.Tick(tickEvery, func(time.Time) tea.Msg { return tickMsg(m.o.Now()) })
+	return m.o.after(tickEvery, func() tea.Msg { return tickMsg(m.o.Now()) })
 }
 
 // refresh reads what the screen shows beside the log.
@@ -168,7 +168,7 @@ func (m *model) opened(msg openedMsg) tea.Cmd {
 			return nil
 		}
 		run := v.run
-		return tea.Tick(5*pollEvery, func(time.Time) tea.Msg { return runMsg{v.gen, run} })
+		return m.o.after(5*pollEvery, func() tea.Msg { return runMsg{v.gen, run} })
 	}
 	v.idx.tail, v.idx.tailFrom, v.idx.tailEnd = msg.tail.tail, msg.tail.tailFrom, msg.tail.tailEnd
 	v.scan = newScanner(v.log)
@@ -197,14 +197,13 @@ func (m *model) scanned(msg batchMsg) tea.Cmd {
 	}
 	v.size = msg.size
 	v.took(msg.batch)
-	next := func() tea.Msg { return scanTick{v.gen} }
 	switch {
 	case msg.batch.more:
 		return tea.Batch(m.scanOn(), m.searchOn())
 	case v.over() && (v.sum.result != nil || v.read >= v.size):
 		return m.searchOn()
 	}
-	return tea.Batch(tea.Tick(pollEvery, func(time.Time) tea.Msg { return next() }), m.searchOn())
+	return tea.Batch(m.o.after(pollEvery, func() tea.Msg { return scanTick{v.gen} }), m.searchOn())
 }
 
 // load reads the items that the screen wants.
@@ -305,8 +304,26 @@ func (m *model) goToHit(forth, all bool) {
 		v.search.toward = 0
 	case all:
 		v.search.toward = 0
-		m.tell("no more matches in this direction", false)
+		m.wrapAround(forth)
 	}
+}
+
+// wrapAround goes on from the other end.
+func (m *model) wrapAround(forth bool) {
+	v := m.view
+	from := v.cursor
+	if v.cursor = (pos{}); !forth {
+		v.cursor = pos{v.idx.last() + 1, 0}
+	}
+	seq := v.nextHit(forth)
+	if seq == 0 {
+		v.cursor = from
+		m.tell("what matches is not shown; f and enter show more", false)
+		return
+	}
+	v.cursor = from
+	v.goTo(seq, forth)
+	m.tell("the search went on from the other end", false)
 }
 
 // readDiff shows what the run changed.

@@ -128,10 +128,13 @@ func (m *model) askFind() {
 			return m.lookFor(s)
 		},
 		enter: func(m *model, s string) tea.Cmd {
-			if s == "" {
+			switch n := v.search.hits.count(); {
+			case s == "":
 				v.search = search{id: v.search.id + 1}
-			} else if v.search.toward == 0 {
-				m.tell(fmt.Sprintf("%d events match so far; n and N go through them", v.search.hits.count()), false)
+			case n == 0 && v.search.toward == 0:
+				m.tell(fmt.Sprintf("%q was not found", s), true)
+			case v.search.toward == 0:
+				m.tell(fmt.Sprintf("%d events match so far; n and N go through them", n), false)
 			}
 			return nil
 		},

@@ -65,13 +65,14 @@ func (p painter) paint(r row, width int) string {
 	return b.String()
 }
 
+// minLeft is how much of the left of a bar is shown in any case.
+const minLeft = 12
+
 // bar is a row on the full width in reverse, for our own lines.
 func (p painter) bar(left, right string, width int) string {
-	right = cut(right, width)
 	room := width - cellWidth(right)
-	if room < cellWidth(left) && right != "" {
-		right = ""
-		room = width
+	if room < minLeft {
+		room, right = width, ""
 	}
 	return p.paint(text(pad(left, room)+right, bar), width)
 }

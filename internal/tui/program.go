@@ -45,13 +45,14 @@ type Options struct {
 
 	first string    // the run that was shown first
 	out   io.Writer // Out, a frame or a sequence at a time
+	after func(time.Duration, func() tea.Msg) tea.Cmd
 }
 
 // Show shows the screens until they are left, ctx ends or the program breaks. Whatever
 // happens, the terminal is as it was when Show returns.
 func Show(ctx context.Context, o Options) error {
 	out := &terminal{File: o.Out}
-	o.out = out
+	o.out, o.after = out, later
 	guard, err := startGuard(o)
 	if err != nil {
 		return fmt.Errorf("guard the terminal: %w", err)
@@ -66,6 +67,11 @@ func Show(ctx context.Context, o Options) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// later is a command that waits.
+func later(d time.Duration, f func() tea.Msg) tea.Cmd {
+	return tea.Tick(d, func(time.Time) tea.Msg { return f() })
 }
 
 // terminal writes each frame whole: what is written beside the frames comes between them.

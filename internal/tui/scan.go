@@ -55,8 +55,15 @@ type scanner struct {
 	tools map[string]link // id → the call and its last report
 	asked map[string]link // id → the request and its last answer
 
-	out batch
-	old map[kind]int // where in out.told the last event of a kind is that replaces others
+	out  batch
+	told []toldLine
+}
+
+// toldLine is an event that the summary wants, before it is decoded.
+type toldLine struct {
+	kind   kind
+	method string
+	line   []byte
 }
 
 func newScanner(log io.ReaderAt) *scanner {
@@ -65,7 +72,7 @@ func newScanner(log io.ReaderAt) *scanner {
 
 // step reads on, at most scanStep bytes. A torn last line stays for the next time.
 func (s *scanner) step() (batch, error) {
-	s.out, s.old = batch{}, map[kind]int{}
+	s.out, s.told = batch{}, s.told[:0]
 	if s.buf == nil {
 		s.buf = make([]byte, 0, scanSize)
 	}
@@ -88,6 +95,11 @@ func (s *scanner) step() (batch, error) {
 
 func (s *scanner) result() batch {
 	s.out.end = s.pos
+	for _, t := range s.told {
+		if ev, err := task.ParseLine(t.line); err == nil {
+			s.out.told = append(s.out.told, ev)
+		}
+	}
 	return s.out
 }
 
@@ -166,7 +178,7 @@ func (s *scanner) line(b []byte, size int64) {
 	}
 	s.out.metas = append(s.out.metas, m)
 	if c.told && size <= maxTold {
-		s.tell(c.kind, b)
+		s.tell(c.kind, method, b)
 	}
 }
 
@@ -223,22 +235,18 @@ func (s *scanner) belongs(m map[string]link, c class, seq uint32) uint32 {
 }
 
 // tell keeps an event for the summary.
-func (s *scanner) tell(k kind, line []byte) {
-	ev, err := task.ParseLine(line)
-	if err != nil {
+func (s *scanner) tell(k kind, method string, line []byte) {
+	if k == usage || k == plan { // the last one counts
+		for i := len(s.told) - 1; i >= 0; i-- {
+			if t := &s.told[i]; t.kind == k && t.method == method {
+				t.line = append(t.line[:0], line...)
+				return
+			}
+		}
+	} else if len(s.told) >= tellAtMost {
 		return
 	}
-	replaces := (k == usage || k == plan) && ev.Kind != ""
-	if i, ok := s.old[k]; ok && replaces && s.out.told[i].Kind == ev.Kind {
-		s.out.told[i] = ev
-		return
-	}
-	if replaces {
-		s.old[k] = len(s.out.told)
-	} else if len(s.out.told) >= tellAtMost {
-		return
-	}
-	s.out.told = append(s.out.told, ev)
+	s.told = append(s.told, toldLine{k, method, bytes.Clone(line)})
 }
 
 // parseHead reads what stands before the parameters of a stored line. A line that is not in

@@ -245,6 +245,12 @@ func (v *runView) hit(forth bool) bool {
 	if seq == 0 {
 		return false
 	}
+	v.goTo(seq, forth)
+	return true
+}
+
+// goTo opens an item and moves the cursor to what was found in it.
+func (v *runView) goTo(seq uint32, forth bool) {
 	v.open[seq] = true
 	if b := v.blocks[seq]; b != nil {
 		b.rows = nil
@@ -254,7 +260,6 @@ func (v *runView) hit(forth bool) bool {
 		v.landing = -1
 	}
 	v.land()
-	return true
 }
 
 // hitWithin moves the cursor to the next row of its item that holds the query.

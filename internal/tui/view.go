@@ -208,7 +208,7 @@ func stepSign(s stepTime) (string, face) {
 func (m *model) stepTook(s stepTime) string {
 	end := s.end
 	if end.IsZero() {
-		if m.view.sum.result != nil {
+		if m.view.over() {
 			return ""
 		}
 		end = m.now
