@@ -70,10 +70,9 @@ func (j *job) commitTree(ctx context.Context, tree, message, body string) (signi
 	if where.done {
 		return j.there(j.tip()), nil
 	}
-	target := j.target()
 	return j.client.Publish(ctx, signing.Request{
-		Repo: j.to, Branch: j.branch, Base: target, Bare: j.desk.Dir(), Tree: tree,
-		Parents: []string{where.parent}, Expected: where.expected, BaseTip: j.remote.Heads[target],
+		Repo: j.to, Branch: j.branch, Base: j.target(), Bare: j.desk.Dir(), Tree: tree,
+		Parents: []string{where.parent}, Expected: where.expected, BaseTip: j.remote.Heads[j.upstream()],
 		Message: message, Body: body,
 	})
 }

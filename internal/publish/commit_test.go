@@ -150,6 +150,15 @@ func TestTheBranchOfTheRun(t *testing.T) {
 	w.gh.OpenPull(w.hub, fakegithub.Pull{Head: "theirs", Base: "main"})
 	w.do("git_signed_commit", args{"message": "fix"})
 	w.inStep("theirs")
+	main := w.others("main", "news", "n\n")
+	w.sh("git fetch -q " + w.hub.Dir + " +main:refs/remotes/origin/main; git rebase -q origin/main")
+	w.do("git_signed_rewrite", args{})
+	w.published("theirs", w.sh("git rev-parse HEAD^{tree}"), main)
+	w.inStep("theirs")
+	main = w.others("main", "news", "m\n")
+	tip := w.tip("theirs")
+	w.do("git_signed_merge", args{})
+	w.published("theirs", w.sh("git write-tree"), tip, main)
 }
 
 // The answer of every request may be lost, and the process may die at every one: called

@@ -132,6 +132,15 @@ func (j *job) target() string {
 	return j.remote.Default
 }
 
+// upstream is the branch that the commits of the branch come after: the one that the work
+// is meant for, or the default branch where that is the branch itself.
+func (j *job) upstream() string {
+	if t := j.target(); t != j.branch {
+		return t
+	}
+	return j.remote.Default
+}
+
 // open makes the desk, with what GitHub has of the branch, of the one that the work is
 // meant for, and of others.
 func (j *job) open(ctx context.Context, others ...string) (err error) {

@@ -79,7 +79,7 @@ func (j *job) union(ctx context.Context, from string) (union, error) {
 		return j.resolved(ctx)
 	}
 	if from == "" {
-		from = j.target()
+		from = j.upstream()
 	}
 	u := union{from: from, oid: j.remote.Heads[from]}
 	if u.oid == "" {

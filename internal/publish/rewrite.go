@@ -59,10 +59,10 @@ func (j *job) onto(ctx context.Context, name string) (string, error) {
 		if err := j.take(ctx, j.at.head); err != nil {
 			return "", err
 		}
-		target := j.target()
-		onto, err := j.desk.MergeBase(ctx, j.remote.Heads[target], j.at.head)
+		from := j.upstream()
+		onto, err := j.desk.MergeBase(ctx, j.remote.Heads[from], j.at.head)
 		if err == nil && onto == "" {
-			err = errs.New(j.op, errs.Conflict, "name a commit with onto", "HEAD has nothing in common with %s", target)
+			err = errs.New(j.op, errs.Conflict, "name a commit with onto", "HEAD has nothing in common with %s", from)
 		}
 		return onto, err
 	}
@@ -119,10 +119,9 @@ func (j *job) replay(ctx context.Context, onto string) (signing.Result, error) {
 		}
 		return signing.Result{}, refuseUnseen(j.op, j.branch, tip)
 	}
-	target := j.target()
 	return j.client.Rewrite(ctx, signing.Rewrite{
-		Repo: j.to, Branch: j.branch, Base: target, Bare: j.desk.Dir(), Head: j.at.head,
-		Onto: onto, BaseTip: j.remote.Heads[target], Expected: tip, Self: repo.AgentEmail,
+		Repo: j.to, Branch: j.branch, Base: j.target(), Bare: j.desk.Dir(), Head: j.at.head,
+		Onto: onto, BaseTip: j.remote.Heads[j.upstream()], Expected: tip, Self: repo.AgentEmail,
 	})
 }
 

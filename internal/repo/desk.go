@@ -140,12 +140,32 @@ func (d *Desk) Fetch(ctx context.Context, branches ...string) (Remote, error) {
 		}
 		d.learn(r.Heads[b])
 	}
-	for _, oid := range r.Heads { // of a repository on this machine, which knows more branches
-		if d.p.Repo.Source == task.RepoLocal && d.p.Method != methodMount && d.Has(ctx, oid) {
-			d.server = append(d.server, oid)
+	if d.p.Repo.Source == task.RepoLocal && d.p.Method != methodMount {
+		// A repository on this machine knows more branches.
+		if err := d.recognize(ctx, r.Heads); err != nil {
+			return r, err
 		}
 	}
 	return r, d.fetchBase(ctx)
+}
+
+// recognize learns which of the server's branches are here as they are there.
+func (d *Desk) recognize(ctx context.Context, heads map[string]string) error {
+	var ask strings.Builder
+	for _, oid := range heads {
+		ask.WriteString(oid + "\n")
+	}
+	out := limited{left: maxAnswer}
+	err := d.c.git.run(ctx, call{gitDir: d.dir, in: strings.NewReader(ask.String()), out: &out, args: []string{"cat-file", "--batch-check=%(objecttype) %(objectname)"}})
+	if err != nil {
+		return fmt.Errorf("look for what is here: %w", err)
+	}
+	for line := range strings.SplitSeq(out.buf.String(), "\n") {
+		if oid, ok := strings.CutPrefix(line, "commit "); ok {
+			d.server = append(d.server, oid)
+		}
+	}
+	return nil
 }
 
 func (d *Desk) heads(ctx context.Context) (Remote, error) {
