@@ -25,6 +25,13 @@ func (c *Client) Threads(ctx context.Context) ([]wire.Thread, error) {
 	return all, err
 }
 
+// Inspect asks PID 1 what it sees of its sandbox.
+func (c *Client) Inspect(ctx context.Context) (wire.Inspection, error) {
+	var i wire.Inspection
+	err := c.rpc.call(ctx, wire.MethodInspect, struct{}{}, &i)
+	return i, err
+}
+
 // Start begins the session. A second call is an error, of this host or another.
 func (c *Client) Start(ctx context.Context, start wire.Start) error {
 	return c.rpc.call(ctx, wire.MethodStart, start, nil)

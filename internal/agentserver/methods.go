@@ -24,6 +24,8 @@ func (s *Server) call(ctx context.Context, method string, params json.RawMessage
 			return s.hostHealth(), nil
 		case wire.MethodThreads:
 			return threads("/proc")
+		case wire.MethodInspect:
+			return inspect("/proc")
 		case wire.MethodStart:
 			return s.callStart(ctx, params)
 		case wire.MethodGitHub:

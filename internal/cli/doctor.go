@@ -16,9 +16,11 @@ import (
 type doctorOptions struct {
 	app *app
 
-	fix  bool
-	all  bool
-	json bool
+	fix      bool
+	all      bool
+	json     bool
+	sandbox  bool
+	settings map[string]string
 }
 
 func newDoctorCmd(a *app, runF func(context.Context, *doctorOptions) error) *cobra.Command {
@@ -30,12 +32,21 @@ func newDoctorCmd(a *app, runF func(context.Context, *doctorOptions) error) *cob
 directory, all at the same time, and names one remedy for each problem. Every
 question has a code that stays the same. Changes nothing, unless --fix is given,
 which applies the remedies that are safe. A warning does not change the exit
-code.` + exits("0", "1", "2", "3", "5", "130", "143"),
+code.
+
+With --sandbox it makes two real sandboxes instead, at the network level that
+allows nothing, tries from inside what must not work and what must, and removes
+them: see docs/isolation.md.` + exits("0", "1", "2", "3", "5", "130", "143"),
 		Example: `  insightscli doctor
+  insightscli doctor --sandbox --provider local
   insightscli doctor --json | jq -r '.checks[] | select(.state == "problem") | .fix'`,
 		Args:              takes(0, 0, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.settings = givenSettings(cmd.Flags())
+			if err := o.validate(); err != nil {
+				return err
+			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
 			}
@@ -45,11 +56,29 @@ code.` + exits("0", "1", "2", "3", "5", "130", "143"),
 	cmd.Flags().BoolVar(&o.fix, "fix", false, "apply the remedies that are safe")
 	cmd.Flags().BoolVarP(&o.all, "all", "a", false, "show what is well and what does not concern this machine, too")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&o.sandbox, "sandbox", false, "make sandboxes and try their walls from inside")
+	cmd.Flags().String("provider", "", "`PROVIDER` of --sandbox: docker or local (default: as a run has it)")
+	cmd.Flags().String("image", "", "`IMAGE` of --sandbox (default: the template's)")
+	cmd.Flags().String("runtime", "", "OCI `RUNTIME` of --sandbox (default: the engine's own choice)")
 	return cmd
 }
 
+func (o *doctorOptions) validate() error {
+	switch {
+	case o.sandbox && o.fix:
+		return usageError("give --sandbox or --fix, not both")
+	case !o.sandbox && len(o.settings) > 0:
+		return usageError("--provider, --image and --runtime need --sandbox")
+	}
+	return nil
+}
+
 func runDoctor(ctx context.Context, o *doctorOptions) error {
-	reports, err := o.look(ctx)
+	look := o.look
+	if o.sandbox {
+		look, o.all = o.lookInside, true
+	}
+	reports, err := look(ctx)
 	if err != nil {
 		return err
 	}

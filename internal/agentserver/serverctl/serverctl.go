@@ -21,6 +21,7 @@ import (
 	"github.com/Insights/insightscli/internal/agentserver/claude"
 	"github.com/Insights/insightscli/internal/agentserver/codex"
 	"github.com/Insights/insightscli/internal/agentserver/execdriver"
+	"github.com/Insights/insightscli/internal/agentserver/probe"
 	"github.com/Insights/insightscli/internal/build"
 	"github.com/Insights/insightscli/internal/ghshim"
 	"github.com/Insights/insightscli/internal/gitguard"
@@ -45,6 +46,8 @@ func commands() map[string]command {
 		"link":                     bridge,
 		agentserver.CommandArchive: archiveOut,
 		agentserver.CommandExtract: archiveIn,
+		wire.ProbeWord:             tryOut,
+		probe.HogWord:              useMemory,
 	}
 	jailCommands(table)
 	return table
@@ -118,6 +121,21 @@ func archiveIn(ctx context.Context, p Process, args []string) int {
 		return usage(p)
 	}
 	return result(p, archive.Extract(ctx, p.Stdin, args[0], archive.DefaultLimits()))
+}
+
+// tryOut tries what an agent could, for the self-test of a sandbox.
+func tryOut(ctx context.Context, p Process, args []string) int {
+	if len(args) != 0 {
+		return usage(p)
+	}
+	return result(p, probe.Run(ctx, probe.Config{In: p.Stdin, Out: p.Stdout, Self: p.Args[0]}))
+}
+
+func useMemory(_ context.Context, p Process, args []string) int {
+	if len(args) != 1 {
+		return usage(p)
+	}
+	return probe.Hog(args[0])
 }
 
 func result(p Process, err error) int {
