@@ -68,8 +68,11 @@ func (c *checkout) commit(ctx context.Context, name string) (string, error) {
 // inProgress looks for the marks of operations that are not finished.
 func (c *checkout) inProgress(ctx context.Context) (string, error) {
 	marks := []struct{ file, what string }{
-		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},
-		{"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"},
+		{"rebase-merge", "rebase"},
+		{"rebase-apply", "rebase"},
+		{"MERGE_HEAD", "merge"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"REVERT_HEAD", "revert"},
 	}
 	args := []string{"rev-parse", "--path-format=absolute"}
 	for _, m := range marks {

@@ -76,18 +76,11 @@ func (j *job) onto(ctx context.Context, name string) (string, error) {
 	if err := j.take(ctx, j.at.head, onto); err != nil {
 		return "", err
 	}
-	if on, err := j.desk.OnServer(ctx, onto); err != nil || on != onto {
-		return "", errors2(err, errs.New(j.op, errs.Conflict, "name a commit that is on GitHub", "%q (%s) is not on GitHub", name, short(onto)))
+	on, err := j.desk.OnServer(ctx, onto)
+	if err == nil && on != onto {
+		err = errs.New(j.op, errs.Conflict, "name a commit that is on GitHub", "%q (%s) is not on GitHub", name, short(onto))
 	}
-	return onto, nil
-}
-
-// errors2 is the first of two errors that there is.
-func errors2(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
+	return onto, err
 }
 
 // replay has the commits after onto made again, in the place of what the checkout knows

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/Insights/insightscli/internal/agentserver"
 	"github.com/Insights/insightscli/internal/agentserver/execdriver"
@@ -360,6 +359,3 @@ func verb(c wire.Command) string {
 }
 
 var errKilled = errors.New("killed")
-
-// patience ends a test that hangs.
-const patience = time.Minute
