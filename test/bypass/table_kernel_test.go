@@ -85,7 +85,7 @@ func linkRows() []attempt {
 		{group: g, name: "link-token", what: "the handshake with another run's proof", sh: `attempt unix ` + sock + ` "{\"v\":1,\"run\":\"another\",\"nonce\":\"$T\",\"sig\":\"AAAA\"}\n"`, ctl: unenforced},
 		{group: g, name: "link-flood", what: "a thousand connections to it", sh: `attempt hammer 1000 ` + sock + ` "$T"`, ctl: unenforced, alone: true},
 		{group: g, name: "link-bridge", what: "the server's own program for engines elsewhere", sh: `printf "%s" "$T" | timeout 3 /opt/insights/bin/insights-agent-server link; attempt unix ` + sock + ` "$T"`, ctl: unenforced},
-		{group: g, name: "link-replaced", what: "a socket of one's own in its place", sh: `ls -la /run/insights/ && mv ` + sock + ` ` + sock + `.old && ln -s /nowhere ` + sock + ` && rm ` + sock + ` && mv ` + sock + `.old ` + sock + ` && send`, ctl: unenforced},
+		{group: g, name: "link-replaced", what: "a socket of one's own in its place", sh: `ls -la /run/insights/ && mv ` + sock + ` ` + sock + `.old && ln -s /nowhere ` + sock + ` && rm ` + sock + ` && mv ` + sock + `.old ` + sock + ` && send`, ctl: unenforced, alone: true},
 		{group: g, name: "open-million", what: "connections without end, and one more", sh: `attempt hammer 20000 $IP:443 "$T"`, alone: true},
 		{group: g, name: "proxy-flood", what: "clients of the proxy without end, and one more", sh: `attempt hammer 3000 $P "CONNECT $IP:443 HTTP/1.1\r\nHost: x\r\n\r\n" "$T"`, alone: true},
 		{group: g, name: "engine", what: "the engine's socket", sh: `for s in /var/run/docker.sock /run/docker.sock /run/containerd/containerd.sock; do attempt unix $s "GET /$T HTTP/1.0\r\n\r\n"; done`, ctl: unenforced},

@@ -33,7 +33,7 @@ type result struct {
 
 const (
 	atOnce    = 12
-	jobTime   = 15 * time.Second
+	jobTime   = 40 * time.Second
 	maxOutput = 8 << 10
 )
 
