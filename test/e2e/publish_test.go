@@ -189,3 +189,39 @@ func TestPublishAcrossAKill(t *testing.T) {
 		}
 	})
 }
+
+// A tree of the user's that is mounted is published from like any other: the agent's own
+// branch moves there, the user's do not.
+func TestPublishFromAMountedTree(t *testing.T) {
+	for _, provider := range []string{"local", "docker"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, claude, provider)
+			gh, hub, _ := w.github()
+			w.git("remote", "add", "origin", gh.URL+"/Acme/App.git")
+			if os.Getuid() == 0 { // the agent is another user then, and the tree is its own
+				w.write(filepath.Join(w.home, ".gitconfig"), "[safe]\n\tdirectory = *\n")
+				if out, err := exec.CommandContext(t.Context(), "chown", "-R", "1000:1000", w.repo).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			w.env = append(w.env, "SANDBOX_REPO_MOUNT_MAP=acme/app:"+w.repo)
+			r := w.succeed([]fakemodel.Step{
+				bash("echo third >> file.txt; git switch -qc fix; git add -A"),
+				tool("mcp__sandbox__git_signed_commit", `{"message":"Add a line"}`),
+				bash("git status --porcelain; git log --oneline -1; echo looked"),
+				tool("mcp__sandbox__create_pull_request", `{"title":"Add a line","draft":false}`),
+				say("done"),
+			})
+			if len(r.result.Published) != 2 || strings.Contains(r.updates(), "note: it is published, but") {
+				t.Errorf("published %+v\n%s", r.result.Published, r.updates())
+			}
+			tip := w.hubGit(hub, "rev-parse", "fix")
+			here, err := exec.CommandContext(t.Context(), "git", "-c", "safe.directory=*", "-C", w.repo, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads").Output()
+			want := "refs/heads/fix " + tip + "\nrefs/heads/main " + w.hubGit(hub, "rev-parse", "main") + "\n"
+			if err != nil || string(here) != want {
+				t.Errorf("the tree has\n%swant\n%s%v", here, want, err)
+			}
+		})
+	}
+}
