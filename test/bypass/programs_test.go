@@ -49,8 +49,13 @@ func ofImage() []program {
 
 const (
 	node = `node -e 'fetch("https://page.example/").then(r => r.text()).then(t => process.stdout.write(t))'`
-	npm  = `npm install --no-audit --no-fund --no-update-notifier --registry https://registry.example/ hello-bypass >/dev/null && node -p 'require("hello-bypass")'`
+	npm  = `npm install --no-audit --no-fund --no-update-notifier --registry https://registry.example/ --cafile $TOOLS/ca.pem hello-bypass >/dev/null && node -p 'require("hello-bypass")'`
 )
+
+func chromium(flags string) string {
+	return `chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --user-data-dir=$PWD/u --ignore-certificate-errors ` +
+		flags + ` --dump-dom https://page.example/ 2>err || tail -n 20 err`
+}
 
 func ofMachine() []program {
 	return []program{
@@ -58,7 +63,8 @@ func ofMachine() []program {
 		{name: "python requests", need: "/usr/lib/python3/dist-packages/requests", sh: python(`import requests; print(requests.get("https://page.example/").text)`)},
 		{name: "go", need: "go", sh: `export GOPROXY=https://proxy.example GOSUMDB=off GOFLAGS=-modcacherw GOPATH=$PWD/p GOCACHE=$PWD/c GOTOOLCHAIN=local && PATH=$PATH:$GOBIN && go mod init -C . x.example 2>/dev/null; go mod download -x mod.example/hello@v1.0.0 2>/dev/null && cat p/pkg/mod/mod.example/hello@v1.0.0/hello.go`},
 		{name: "java", need: "javac", once: true, sh: `java -XX:TieredStopAtLevel=1 $TOOLS/Fetch.java $TOOLS/ca.pem http://page.example/ https://page.example/`},
-		{name: "chromium", need: "chromium", once: true, sh: `chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --user-data-dir=$PWD/u --ignore-certificate-errors --no-proxy-server --dump-dom https://page.example/ 2>err || tail -n 20 err`},
+		{name: "chromium", need: "chromium", once: true, sh: chromium(`--no-proxy-server`)},
+		{name: "chromium by proxy", need: "chromium", once: true, sh: chromium(`--proxy-server=$https_proxy`)},
 	}
 }
 

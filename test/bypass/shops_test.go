@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -56,7 +57,7 @@ func newShops(t *testing.T) *shops {
 	w := &world{}
 	s.names = newNames(w)
 	mux := s.handler(t)
-	secure := &http.Server{Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, ReadHeaderTimeout: time.Minute}
+	secure := &http.Server{Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}}, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	plain := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	s.serve(t, 443, func(ln net.Listener) { _ = secure.ServeTLS(ln, "", "") })
 	s.serve(t, 80, func(ln net.Listener) { _ = plain.Serve(ln) })
