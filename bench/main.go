@@ -70,6 +70,7 @@ func (s *suite) measure(ctx context.Context, only string) (err error) {
 		{"concurrency", s.concurrency},
 		{"repository", s.repository},
 		{"recovery", s.recovery},
+		{"network", s.network},
 		{"gateway", s.gateway},
 		{"agents", s.agents},
 		{"kills", s.kills},

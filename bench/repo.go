@@ -76,7 +76,37 @@ func (s *suite) repository(ctx context.Context) ([]row, error) {
 		}
 		rows = append(rows, more...)
 	}
-	return rows, nil
+	grown, err := s.grown(ctx, src, clone)
+	return append(rows, grown...), err
+}
+
+// grown compares the second run on a repository on a server, which has a new commit of ten
+// files since the first, with a fresh clone.
+func (s *suite) grown(ctx context.Context, src string, clone func() (time.Duration, error)) ([]row, error) {
+	run := s.run("--provider", "local", "--repo", "file://"+src, "--", "true")
+	run.env = []string{"INSIGHTSCLI_STATE_DIR=" + filepath.Join(s.tmp, "state-grown")}
+	if _, err := run.once(ctx); err != nil {
+		return nil, err
+	}
+	n := 0
+	again := func(ctx context.Context) (time.Duration, error) {
+		n++
+		files := map[string][]byte{}
+		for i := range 10 {
+			files[fmt.Sprintf("d%02d/f%04d", i, i)] = fmt.Appendf(nil, "%d\n", n)
+		}
+		if err := gitRepo(ctx, src, files); err != nil {
+			return 0, err
+		}
+		return run.once(ctx)
+	}
+	m, err := inTurn(ctx, 3, again, func(context.Context) (time.Duration, error) { return clone() })
+	if err != nil {
+		return nil, err
+	}
+	return []row{{
+		"200 MB repository on a server, ten files changed since the first run", ms(m[0]), "git clone --no-local " + ms(m[1]), ratio(m[0], m[1]), "≤ 0.3",
+	}}, nil
 }
 
 func (s *suite) intoSandbox(ctx context.Context, src, provider, name, second string, user bool, clone func() (time.Duration, error)) ([]row, error) {
