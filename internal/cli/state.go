@@ -131,6 +131,7 @@ type process struct {
 	owner    *owner.Owner
 	runner   *runner.Runner
 	services *services
+	trials   trials
 }
 
 // newProcess makes this process an owner of runs. The caller releases the owner.
@@ -148,10 +149,11 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 	if err != nil {
 		return nil, errors.Join(err, me.Release())
 	}
-	r := runner.New(runner.Config{
+	p := &process{state: s, owner: me, services: services}
+	p.runner = runner.New(runner.Config{
 		Store: s.store, Secrets: secrets, Owner: me.ID, Force: force,
 		Steps: &steps.Steps{
-			Provider: s.providers.of, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
+			Provider: p.provider, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
 			ReposOf:     func(ctx context.Context, run task.ID) (*repo.Cache, error) { return s.reposOf(ctx, run, secrets) },
 			AgentServer: s.agentServer, JWTKey: s.jwtKey,
 			EnsureImage: func(ctx context.Context, spec task.Spec, t image.Template, progress func(string)) error {
@@ -166,7 +168,7 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 			Dir:          s.dir, Owner: me.Label(), Domain: s.db.ID,
 		},
 	})
-	return &process{state: s, owner: me, runner: r, services: services}, nil
+	return p, nil
 }
 
 func (s *state) close() error {

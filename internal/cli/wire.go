@@ -70,7 +70,13 @@ func (a *app) ready(ctx context.Context, c config.Config, spec task.Spec) error 
 	if spec.Provider != config.ProviderDocker {
 		return nil
 	}
-	return a.providersFor(c).engineOf(spec.Engine).Ready(ctx, spec.Image)
+	engine := a.providersFor(c).engineOf(spec.Engine)
+	if spec.Runtime != "" {
+		if _, err := engine.Runtime(ctx, spec.Runtime); err != nil {
+			return err
+		}
+	}
+	return engine.Ready(ctx, spec.Image)
 }
 
 // place decides the provider, unless the settings name one, and what depends on it.

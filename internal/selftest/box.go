@@ -32,6 +32,8 @@ type box struct {
 	client  *agent.Client
 	gate    *egress.Gate
 	probe   *probe
+	// egress answers the connections of the sandbox; nil: the gate of an empty policy.
+	egress link.Handler
 
 	mu     sync.Mutex // guards denied
 	denied []task.Denied
@@ -86,16 +88,11 @@ func (b *box) open(ctx context.Context, p sandbox.Provider) error {
 	if err != nil {
 		return err
 	}
-	set, err := rule.Compile(b.boot.Allow)
-	if err != nil {
-		return errors.Join(err, conn.Close())
+	if b.egress == nil {
+		b.gate = egress.New(egress.Config{Set: rule.Set{}, Run: b.run, OnDenied: b.refused})
+		b.egress = b.gate.ServeConn
 	}
-	b.gate = egress.New(egress.Config{Set: set, Run: b.run, OnDenied: func(d task.Denied) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.denied = append(b.denied, d)
-	}})
-	if b.client, err = agent.Connect(ctx, conn, b.key, map[string]link.Handler{wire.ServiceEgress: b.gate.ServeConn}); err != nil {
+	if b.client, err = agent.Connect(ctx, conn, b.key, map[string]link.Handler{wire.ServiceEgress: b.egress}); err != nil {
 		return err
 	}
 	b.probe = startProbe(ctx, b.client)
@@ -131,6 +128,12 @@ func (b *box) close(ctx context.Context) error {
 		b.gate.Close()
 	}
 	return errors.Join(append(all, os.RemoveAll(b.spec.Dir))...)
+}
+
+func (b *box) refused(d task.Denied) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.denied = append(b.denied, d)
 }
 
 // refusals are the addresses that the host has refused.

@@ -84,7 +84,11 @@ func (c *Capture) route(allow []string, install func() error) error {
 		c.TCP = append(c.TCP, ln)
 	}
 	c.Cost = cost(ports)
-	return pathError("route", "local", ignoreExists(addRoute(anyAddress())))
+	err = ignoreExists(addRoute(anyAddress()))
+	if err != nil { // gVisor has no such routes, but takes all of a network of lo for its own
+		err = errors.Join(ignoreExists(addAddress([4]byte{127, 0, 1, 2}, 1)), ignoreExists(addAddress([4]byte{240, 0, 0, 1}, 1)))
+	}
+	return pathError("route", "local", err)
 }
 
 // lacking reports that the kernel has not got what the rules need, as opposed to having

@@ -77,12 +77,14 @@ func addRoute(r route) error { return request(r.message()) }
 // only that one for one without IPv4, and finds no name for programs that ask for what the
 // machine can reach (AI_ADDRCONFIG: apt, wget, getent and many more). It is the one that
 // /etc/hosts gives the sandbox's own name.
-func addOwnAddress() error {
-	own := []byte{127, 0, 1, 1}
-	header := []byte{unix.AF_INET, 8, 0, unix.RT_SCOPE_HOST}
+func addOwnAddress() error { return addAddress([4]byte{127, 0, 1, 1}, 8) }
+
+// addAddress gives lo an address in a network of that many bits.
+func addAddress(addr [4]byte, bits byte) error {
+	header := []byte{unix.AF_INET, bits, 0, unix.RT_SCOPE_HOST}
 	body := binary.NativeEndian.AppendUint32(header, loopback)
-	body = appendAttr(body, unix.IFA_LOCAL, own)
-	body = appendAttr(body, unix.IFA_ADDRESS, own)
+	body = appendAttr(body, unix.IFA_LOCAL, addr[:])
+	body = appendAttr(body, unix.IFA_ADDRESS, addr[:])
 	return request(appendMessage(nil, unix.RTM_NEWADDR, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL, body))
 }
 
