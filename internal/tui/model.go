@@ -53,7 +53,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
 		return m, m.settled(nil)
 	case tea.KeyMsg:
-		return m, m.settled(m.key(msg))
+		return m, m.typed(msg)
 	case tea.MouseMsg:
 		return m, m.settled(m.mouseEvent(msg))
 	case tickMsg:
@@ -74,6 +74,18 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	}
 	return m, nil
+}
+
+// typed takes keys. What comes faster than it is read comes at once, and is not one key.
+func (m *model) typed(k tea.KeyMsg) tea.Cmd {
+	if k.Type != tea.KeyRunes || k.Paste || len(k.Runes) < 2 {
+		return m.settled(m.key(k))
+	}
+	var cmds []tea.Cmd
+	for _, r := range k.Runes {
+		cmds = append(cmds, m.settled(m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}, Alt: k.Alt})))
+	}
+	return tea.Batch(cmds...)
 }
 
 // ofLog is a message about the log that is open.

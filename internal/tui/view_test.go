@@ -408,6 +408,17 @@ func TestMouse(t *testing.T) {
 	}
 }
 
+// Keys that are pressed faster than they are read arrive together.
+func TestKeysThatComeTogether(t *testing.T) {
+	r := newRig(t, &world{runs: []Run{aRun()}, log: inMemory(story(t))}, Options{Run: "latest"}, 80, 20)
+	r.press("g")
+	at := r.m.view.cursor.seq
+	r.press("jjj")
+	if r.m.view.cursor.seq <= at {
+		t.Error("three keys are none")
+	}
+}
+
 func TestKeysAreExplained(t *testing.T) {
 	r := newRig(t, &world{runs: []Run{aRun()}, log: inMemory(story(t))}, Options{Run: "latest"}, 100, 80)
 	r.press("?")
