@@ -130,7 +130,7 @@ func TestParseTheRest(t *testing.T) {
 	if o, err := parse(t, newApplyCmd, false, "x", "--repo", "a/b", "--to", "d"); err != nil || o.run != "x" || o.repo != "a/b" || o.to != "d" {
 		t.Errorf("apply: %+v, %v", o, err)
 	}
-	if o, err := parse(t, newLogsCmd, false, "x", "-f", "--kind", "step,output", "--kind", "notice"); err != nil || !o.follow || len(o.kinds) != 3 {
+	if o, err := parse(t, newLogsCmd, false, "x", "-f", "--kind", "step,output", "--kind", "notice"); err != nil || !o.follow || len(o.chosen.kinds) != 3 {
 		t.Errorf("logs: %+v, %v", o, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -67,18 +68,8 @@ func TestTailCutsInsideAnEvent(t *testing.T) {
 		0: "", 1: "7\n", 2: "666\n7\n", 3: "5\n666\n7\n", 4: "5\n666\n7\n", 5: "4\n5\n666\n7\n", 7: "2\n3\n4\n5\n666\n7\n", 100: "1\n2\n3\n4\n5\n666\n7\n",
 	} {
 		o := &logsOptions{app: a, tail: tail}
-		begin, err := o.begin(t.Context(), s.store, rec)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got strings.Builder
-		show, _ := o.printer(&got)
-		err = s.store.ReadLog(t.Context(), rec, begin.after, func(line []byte, ev task.Event) error {
-			if ev.Seq == begin.after+1 {
-				ev = begin.cut(ev)
-			}
-			return show(line, ev)
-		})
+		err := o.printer(s, rec, logStreams{out: &got, err: io.Discard}).print(t.Context())
 		if err != nil || got.String() != want {
 			t.Errorf("--tail %d: %q, want %q (%v)", tail, got.String(), want, err)
 		}
@@ -118,7 +109,7 @@ func TestLogsOfAKind(t *testing.T) {
 	for kind, want := range map[string]string{"agent": "so\n|", "usage": "|usage: m: 1 request, 2 tokens in, 0 out, $0.0000\n", "turn": "|turn: 3 is done\n", "": "so\n|"} {
 		o := &logsOptions{}
 		if kind != "" {
-			o.kinds = []string{kind}
+			o.chosen.kinds = []string{kind}
 		}
 		out.Reset()
 		errOut.Reset()
@@ -131,6 +122,9 @@ func TestLogsOfAKind(t *testing.T) {
 // runLogsIn runs logs on a run that nobody carries out.
 func runLogsIn(ctx context.Context, a *app, rec journal.Record, o *logsOptions) error {
 	o.app, o.tail = a, -1
+	if err := o.validate(time.Now()); err != nil {
+		return err
+	}
 	return o.print(ctx, a.state, rec)
 }
 
@@ -142,17 +136,17 @@ func TestLogsOptions(t *testing.T) {
 		ok   bool
 	}{
 		{logsOptions{tail: -1}, time.Time{}, true},
-		{logsOptions{tail: -1, since: "1h"}, now.Add(-time.Hour), true},
-		{logsOptions{tail: -1, since: "2026-01-02T03:00:00Z"}, now.Add(-4*time.Minute - 5*time.Second), true},
-		{logsOptions{tail: -1, since: "-1h"}, time.Time{}, false},
+		{logsOptions{tail: -1, chosen: chosenEvents{since: "1h"}}, now.Add(-time.Hour), true},
+		{logsOptions{tail: -1, chosen: chosenEvents{since: "2026-01-02T03:00:00Z"}}, now.Add(-4*time.Minute - 5*time.Second), true},
+		{logsOptions{tail: -1, chosen: chosenEvents{since: "-1h"}}, time.Time{}, false},
 		{logsOptions{tail: -2}, time.Time{}, false},
 		{logsOptions{tail: 5, serverLog: true}, time.Time{}, false},
-		{logsOptions{tail: -1, kinds: []string{"output", "finished"}}, time.Time{}, true},
-		{logsOptions{tail: -1, kinds: []string{"outputs"}}, time.Time{}, false},
+		{logsOptions{tail: -1, chosen: chosenEvents{kinds: []string{"output", "finished"}}}, time.Time{}, true},
+		{logsOptions{tail: -1, chosen: chosenEvents{kinds: []string{"outputs"}}}, time.Time{}, false},
 	} {
 		err := tt.o.validate(now)
-		if (err == nil) != tt.ok || tt.ok && !tt.o.from.Equal(tt.from) {
-			t.Errorf("%s: %v, from %v", fmt.Sprintf("%+v", tt.o), err, tt.o.from)
+		if (err == nil) != tt.ok || tt.ok && !tt.o.chosen.filter.From.Equal(tt.from) {
+			t.Errorf("%s: %v, from %v", fmt.Sprintf("%+v", tt.o), err, tt.o.chosen.filter.From)
 		}
 	}
 }

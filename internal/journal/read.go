@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 const (
 	// pollLog is how often a log that is followed is looked at for more.
-	pollLog = 20 * time.Millisecond
+	pollLog = 5 * time.Millisecond
 	// pollState is how often it is asked whether the run is over.
 	pollState = 500 * time.Millisecond
 )
@@ -38,6 +39,24 @@ func (s *Store) ReadLog(ctx context.Context, rec Record, after uint64, visit Vis
 	defer func() { _ = f.Close() }() // read only
 	r := newReader(f, after)
 	if err := r.drain(ctx, visit); err != nil {
+		return err
+	}
+	return r.damage()
+}
+
+// CopyLog writes the lines of a run whose number is higher than after to w, as they are:
+// those that [Store.ReadLog] would visit, without decoding them.
+func (s *Store) CopyLog(ctx context.Context, rec Record, after uint64, w io.Writer) error {
+	f, err := os.Open(s.LogPath(rec.Spec))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fileError("CopyLog", "read the log", err)
+	}
+	defer func() { _ = f.Close() }() // read only
+	r := newReader(f, after)
+	if err := r.copyTo(ctx, w); err != nil {
 		return err
 	}
 	return r.damage()
@@ -163,7 +182,7 @@ func lastLine(f *os.File) ([]byte, error) {
 // parseLine reads a stored line, by the short way if it is in our own form.
 func parseLine(line []byte) (task.Event, error) {
 	if h, ok := parseHeader(line); ok {
-		if ev, ok := h.event(line); ok {
+		if ev, ok := h.event(line, nil); ok {
 			return ev, nil
 		}
 	}

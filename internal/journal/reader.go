@@ -30,10 +30,11 @@ type reader struct {
 	finished bool // the finished event has gone by
 	skipping bool // within a line longer than maxLine
 	bad      int  // lines passed over
+	known    methods
 }
 
 func newReader(f *os.File, after uint64) *reader {
-	r := &reader{f: f, after: after}
+	r := &reader{f: f, after: after, known: methods{}}
 	if info, err := f.Stat(); err == nil && after > 0 {
 		r.pos = seekSeq(f, info.Size(), after)
 	}
@@ -61,13 +62,20 @@ func (r *reader) drain(ctx context.Context, visit Visit) error {
 }
 
 func (r *reader) visit(line []byte, visit Visit) error {
-	if h, ok := parseHeader(line); ok && h.seq <= r.after {
+	h, ok := parseHeader(line)
+	if ok && h.seq <= r.after {
 		return nil
 	}
-	ev, err := parseLine(line)
-	if err != nil {
-		r.bad++
-		return nil
+	var ev task.Event
+	if ok {
+		ev, ok = h.event(line, r.known)
+	}
+	if !ok {
+		var err error
+		if ev, err = task.ParseLine(line); err != nil {
+			r.bad++
+			return nil
+		}
 	}
 	if ev.Seq <= r.after {
 		return nil

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +14,7 @@ import (
 type update struct {
 	Update struct {
 		SessionUpdate string          `json:"sessionUpdate"`
+		ToolCallID    string          `json:"toolCallId"`
 		Content       json.RawMessage `json:"content"`
 		Title         string          `json:"title"`
 		Status        string          `json:"status"`
@@ -19,7 +22,8 @@ type update struct {
 }
 
 // agent writes what an agent says to the output stream and what it does to the
-// error stream. Thoughts, plans and the progress of a tool are in the log only.
+// error stream. Thoughts, plans and the progress of a tool are in the log only; how a tool
+// ended is told to those who asked for every event.
 func (t *Text) agent(ev task.Event) {
 	var u update
 	if json.Unmarshal(ev.Params, &u) != nil {
@@ -33,10 +37,68 @@ func (t *Text) agent(ev task.Event) {
 		}
 	case "tool_call":
 		t.End()
+		t.remember(u.Update.ToolCallID, u.Update.Title)
 		if !t.o.Quiet {
 			t.line("* ", u.Update.Title)
 		}
+	case "tool_call_update":
+		t.remember(u.Update.ToolCallID, u.Update.Title)
+		if t.o.Every && !t.o.Quiet {
+			t.toolEnded(u)
+		}
 	}
+}
+
+// Overlook takes note of an event that is not shown: what tells how a tool ended comes
+// without its title.
+func (t *Text) Overlook(ev task.Event) {
+	if !t.o.Every || ev.Kind != task.KindAgent || !bytes.Contains(ev.Params, []byte(`"tool_call`)) {
+		return
+	}
+	u := decode[update](ev).Update
+	t.remember(u.ToolCallID, u.Title)
+}
+
+// maxTitles bounds how many tools are remembered.
+const maxTitles = 1000
+
+// remember keeps the title of a tool for its end, which comes without one.
+func (t *Text) remember(id, title string) {
+	if !t.o.Every || title == "" {
+		return
+	}
+	if t.titles == nil || len(t.titles) >= maxTitles {
+		t.titles = map[string]string{}
+	}
+	t.titles[id] = title
+}
+
+// toolEnded tells how a tool ended, and of one that failed the first line that it said.
+func (t *Text) toolEnded(u update) {
+	name := cmp.Or(u.Update.Title, t.titles[u.Update.ToolCallID], u.Update.ToolCallID)
+	switch u.Update.Status {
+	case "completed":
+		t.End()
+		t.line("* done: ", name)
+	case "failed":
+		t.End()
+		t.line("* failed: ", joined(name, firstWords(u.Update.Content)))
+	}
+}
+
+// firstWords is the first line of a tool's content.
+func firstWords(raw json.RawMessage) string {
+	var parts []struct{ Content json.RawMessage }
+	if json.Unmarshal(raw, &parts) != nil {
+		return ""
+	}
+	for _, p := range parts {
+		line, _, _ := strings.Cut(strings.TrimSpace(blockText(p.Content)), "\n")
+		if line != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 // words is the stream that the agent's words go to. Where a reply of a certain form is

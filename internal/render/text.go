@@ -23,6 +23,7 @@ type Options struct {
 	ValueOnly     bool // the output is the validated reply; the agent's words go to the other stream
 	ReasonFollows bool // whoever shows the run's end says why: a failed step does not
 	Every         bool // also what is no news, such as a turn that went well: somebody asked for it
+	Whole         bool // the streams show whole lines only: none is left open on the terminal
 }
 
 // Text is the sink for people and pipes.
@@ -32,8 +33,9 @@ type Text struct {
 	out, err           out
 	outClean, errClean *cleaner // nil: bytes go through as they are
 	buf                []byte
-	mid                bool // the terminal's cursor stands inside a line of output
-	talking            bool // the agent's last words were no whole line
+	mid                bool              // the terminal's cursor stands inside a line of output
+	talking            bool              // the agent's last words were no whole line
+	titles             map[string]string // of the tools that were begun, by id; only if Every
 }
 
 // NewText returns a sink that writes the run's own output to out and err, and what
@@ -97,7 +99,7 @@ func (t *Text) data(stream task.Stream, data []byte) {
 		return
 	}
 	to.write(data)
-	if tty {
+	if tty && !t.o.Whole {
 		t.mid = data[len(data)-1] != '\n'
 	}
 }
@@ -205,7 +207,7 @@ func (t *Text) settle() {
 		clean *cleaner
 	}{{&t.out, t.outClean}, {&t.err, t.errClean}} {
 		if s.clean != nil {
-			t.mid = t.mid || len(s.clean.tail) > 0 // half a character, which shows now
+			t.mid = t.mid || len(s.clean.tail) > 0 && !t.o.Whole // half a character, which shows now
 			s.to.write(s.clean.end(nil))
 		}
 	}

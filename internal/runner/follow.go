@@ -33,6 +33,8 @@ const (
 	// syncPause is the least time between two commits of the log. What lies between
 	// is still in the sandbox's own journal.
 	syncPause = 100 * time.Millisecond
+	// flushPause is how long output may wait in memory before readers of the log see it.
+	flushPause = 5 * time.Millisecond
 )
 
 // follow writes what the agent does until it is done, the sandbox is gone or the
@@ -209,13 +211,13 @@ func (f *follower) stopWhenCancelled(ctx, work context.Context, cancel context.C
 // commit makes the log durable from time to time and tells the sandbox what it may
 // forget.
 func (f *follower) commit(ctx context.Context) {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.dirty:
+	for dirty := false; ctx.Err() == nil; {
+		if !dirty {
+			select {
+			case <-ctx.Done():
+				return
+			case <-f.dirty:
+			}
 		}
 		n := f.ackable.Load()
 		if err := f.x.story.log.Sync(); err != nil {
@@ -225,11 +227,31 @@ func (f *follower) commit(ctx context.Context) {
 		if c, err := f.x.runner.Client(f.x.spec.Run); err == nil && n > 0 {
 			c.Ack(n) // without a link the next commit tells the next one
 		}
-		pause.Reset(syncPause)
+		dirty = f.rest(ctx)
+	}
+}
+
+// rest lets the pause between two commits go by. What comes meanwhile is shown to the
+// readers of the log soon, and makes it dirty.
+func (f *follower) rest(ctx context.Context) (dirty bool) {
+	end := time.NewTimer(syncPause)
+	defer end.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-pause.C:
+			return dirty
+		case <-end.C:
+			return dirty
+		case <-f.dirty:
+		}
+		dirty = true
+		select {
+		case <-ctx.Done():
+			return dirty
+		case <-time.After(flushPause):
+		}
+		if err := f.x.story.log.Flush(); err != nil {
+			return dirty // the commit fails on it, too, and says so
 		}
 	}
 }
