@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -269,6 +270,7 @@ func (s stage) tryFree(t testing.TB, w *world, parent int, jobs []job) map[strin
 	cmd := exec.CommandContext(t.Context(), s.attempt(), "off", dir, s.attempt(), "run")
 	cmd.Env = append(os.Environ(), "http_proxy=http://127.0.0.1:15001", "https_proxy=http://127.0.0.1:15001")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	if err := inNamespace(parent, cmd.Run); err != nil {
 		t.Fatalf("the attempts without a sandbox: %v\n%s%s", err, said.String(), out.String())
 	}

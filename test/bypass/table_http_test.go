@@ -14,6 +14,10 @@ func httpRows() []attempt {
 	smuggle := func(fields, body string) string {
 		return `http "` + post + fields + `\r\n` + body + evil + `"`
 	}
+	// inside hides the request in what a lenient reader takes for a chunk, of 48 octets.
+	inside := func(fields string) string {
+		return `http "` + post + fields + `\r\n30\r\n` + evil + `\r\n0\r\n\r\n"`
+	}
 	return []attempt{
 		{group: g, name: "host-denied", what: "a denied Host at an allowed name's address", sh: `http "` + evil + `"`},
 		{group: g, name: "host-sibling", what: "another name of the same wildcard in Host", sh: `attempt tcp a.wild.example:80 "GET /$T HTTP/1.1\r\nHost: b.wild.example\r\n\r\n"`},
@@ -43,21 +47,21 @@ func httpRows() []attempt {
 		{group: g, name: "http-3-version", what: "a version that nobody knows", sh: `http "GET /$T HTTP/3.0\r\nHost: good.example\r\n\r\n"`},
 		{group: g, name: "http-at-22", what: "HTTP with a denied Host at port 22", sh: `attempt tcp good.example:22 "` + evil + `"`},
 		{group: g, name: "http-at-5432", what: "HTTP with a denied Host at a port of a rule", sh: `attempt tcp port.example:5432 "` + evil + `"`},
-		{group: g, name: "cl-te", what: "smuggling: a length, and chunks", sh: smuggle(`Content-Length: 60\r\nTransfer-Encoding: chunked\r\n`, `0\r\n\r\n`)},
-		{group: g, name: "te-cl", what: "smuggling: chunks, and a length", sh: smuggle(`Transfer-Encoding: chunked\r\nContent-Length: 4\r\n`, `5c\r\n`)},
-		{group: g, name: "te-te", what: "smuggling: two codings", sh: smuggle(`Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n`, `0\r\n\r\n`)},
-		{group: g, name: "te-list", what: "smuggling: a coding that is a list", sh: smuggle(`Transfer-Encoding: identity, chunked\r\n`, `0\r\n\r\n`)},
-		{group: g, name: "te-unknown", what: "smuggling: a coding that some take for chunked", sh: smuggle(`Transfer-Encoding: xchunked\r\n`, `0\r\n\r\n`)},
-		{group: g, name: "te-space", what: "smuggling: a space before the colon", sh: smuggle(`Transfer-Encoding : chunked\r\n`, `0\r\n\r\n`)},
-		{group: g, name: "te-vertical-tab", what: "smuggling: white space that few know", sh: smuggle(`Transfer-Encoding: \x0bchunked\r\n`, `0\r\n\r\n`)},
-		{group: g, name: "te-1.0", what: "smuggling: chunks in HTTP/1.0", sh: `http "POST / HTTP/1.0\r\nHost: good.example\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n` + evil + `"`},
-		{group: g, name: "cl-cl", what: "smuggling: two lengths", sh: smuggle(`Content-Length: 0\r\nContent-Length: 60\r\n`, ``)},
-		{group: g, name: "cl-plus", what: "smuggling: a length with a sign", sh: smuggle(`Content-Length: +0\r\n`, ``)},
-		{group: g, name: "cl-list", what: "smuggling: a length that is a list", sh: smuggle(`Content-Length: 0, 60\r\n`, ``)},
-		{group: g, name: "cl-folded", what: "smuggling: a length on a line that goes on", sh: smuggle(`Content-Length:\r\n 60\r\n`, ``)},
+		{group: g, name: "cl-te", what: "smuggling: a length, and chunks", sh: smuggle(`Content-Length: 53\r\nTransfer-Encoding: chunked\r\n`, `0\r\n\r\n`)},
+		{group: g, name: "te-cl", what: "smuggling: chunks, and a length", sh: inside(`Transfer-Encoding: chunked\r\nContent-Length: 4\r\n`)},
+		{group: g, name: "te-te", what: "smuggling: two codings", sh: inside(`Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n`)},
+		{group: g, name: "te-list", what: "smuggling: a coding that is a list", sh: inside(`Transfer-Encoding: identity, chunked\r\n`)},
+		{group: g, name: "te-unknown", what: "smuggling: a coding that some take for chunked", sh: inside(`Transfer-Encoding: xchunked\r\n`)},
+		{group: g, name: "te-space", what: "smuggling: a space before the colon", sh: inside(`Transfer-Encoding : chunked\r\n`)},
+		{group: g, name: "te-vertical-tab", what: "smuggling: white space that few know", sh: inside(`Transfer-Encoding: \x0bchunked\r\n`)},
+		{group: g, name: "te-1.0", what: "smuggling: chunks in HTTP/1.0", sh: `http "POST / HTTP/1.0\r\nHost: good.example\r\nTransfer-Encoding: chunked\r\n\r\n30\r\n` + evil + `\r\n0\r\n\r\n"`},
+		{group: g, name: "cl-cl", what: "smuggling: two lengths", sh: smuggle(`Content-Length: 0\r\nContent-Length: 48\r\n`, ``)},
+		{group: g, name: "cl-plus", what: "smuggling: a length with a sign", sh: smuggle(`Content-Length: +48\r\n`, ``)},
+		{group: g, name: "cl-list", what: "smuggling: a length that is a list", sh: smuggle(`Content-Length: 0, 48\r\n`, ``)},
+		{group: g, name: "cl-folded", what: "smuggling: a length on a line that goes on", sh: smuggle(`Content-Length:\r\n 48\r\n`, ``)},
 		{group: g, name: "cl-zero", what: "a request behind one without a body", sh: smuggle(`Content-Length: 0\r\n`, ``)},
 		{group: g, name: "chunk-extension", what: "smuggling: a line feed in the extension of a chunk", sh: smuggle(`Transfer-Encoding: chunked\r\n`, `1;a\nb\r\nx\r\n0\r\n\r\n`)},
-		{group: g, name: "chunk-hexadecimal", what: "smuggling: a size with 0x", sh: smuggle(`Transfer-Encoding: chunked\r\n`, `0x0\r\n\r\n`)},
+		{group: g, name: "chunk-hexadecimal", what: "smuggling: a size with 0x", sh: `http "` + post + `Transfer-Encoding: chunked\r\n\r\n0x30\r\n` + evil + `\r\n0\r\n\r\n"`},
 		{group: g, name: "chunk-end", what: "smuggling: a chunk that ends with LF", sh: smuggle(`Transfer-Encoding: chunked\r\n`, `1\r\nx\n0\r\n\r\n`)},
 		{group: g, name: "chunk-overflow", what: "smuggling: a size beyond 64 bits", sh: smuggle(`Transfer-Encoding: chunked\r\n`, `10000000000000000\r\n\r\n`)},
 		{group: g, name: "trailer", what: "a Host behind the last chunk", sh: `http "` + post + `Transfer-Encoding: chunked\r\n\r\n0\r\nHost: $T.$EVIL\r\n\r\n"`},

@@ -389,6 +389,9 @@ func (w *world) busy() int {
 	return w.active
 }
 
+// maxFound is how many arrivals of one attempt are told.
+const maxFound = 4
+
 // reached tells where the token of an attempt, or anything for its addresses, has arrived.
 func (w *world) reached(n int, within netip.Prefix) []string {
 	w.mu.Lock()
@@ -397,7 +400,7 @@ func (w *world) reached(n int, within netip.Prefix) []string {
 	for _, a := range w.arrivals {
 		dialled := a.to.IsValid() && slices.Contains(evilAddrs(n), a.to)
 		told := bytes.Contains(a.got.Bytes(), []byte(token(n))) && (!within.IsValid() || within.Contains(a.to))
-		if dialled || told {
+		if len(found) < maxFound && (dialled || told) {
 			found = append(found, fmt.Sprintf("%s to %s:%d (%d bytes)", a.how, a.to, a.port, a.got.Len()))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -98,8 +99,15 @@ func (j job) run() result {
 // empty /run in which the sockets of the first argument, a directory, lie at the paths that
 // a sandbox would look for them.
 func off(args []string) error {
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+	// The process was made in a mount namespace of its own: a call of this one would be of
+	// one thread, and the next mount perhaps of another.
+	mine, err := os.Readlink("/proc/self/ns/mnt")
+	theirs, err2 := os.Readlink("/proc/" + strconv.Itoa(os.Getppid()) + "/ns/mnt")
+	if err := errors.Join(err, err2); err != nil {
 		return err
+	}
+	if mine == theirs {
+		return errors.New("not in a mount namespace of its own")
 	}
 	resolver := args[0] + "/resolv.conf"
 	if err := errors.Join(
