@@ -32,7 +32,7 @@ var layers = map[string]int{
 	"internal/agent": 2, "internal/agentserver": 2, "internal/agentserver/capture": 2, "internal/agentserver/embedded": 2, "internal/agentserver/jail": 2,
 	"internal/repo": 2, "internal/image": 2, "internal/skills": 2, "internal/egress": 2,
 	"internal/gateway/onestream": 1, "internal/gateway/llm": 2, "internal/gateway/mcp": 2, "internal/gateway/api": 2, "internal/gateway/git": 2,
-	"internal/signing": 2, "internal/cifollow": 2,
+	"internal/signing": 2, "internal/cifollow": 2, "internal/telemetry": 2,
 	"setup": 2, "ghapp": 2,
 
 	// an edge that stands on several
@@ -67,7 +67,7 @@ var importers = map[string][]string{
 	"github.com/google/go-github":            {"ghapp", "internal/signing", "internal/cifollow"},
 	"github.com/pkg/browser":                 {"ghapp"},
 	"go.temporal.io":                         {"internal/flow"},
-	"go.opentelemetry.io":                    {"internal/telemetry"},
+	"go.opentelemetry.io":                    {}, // internal/telemetry says why
 	"github.com/modal-labs/modal-client":     {"internal/sandbox/modal"},
 	"github.com/coder/acp-go-sdk":            {"internal/agentserver/acp"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/gateway/mcp"},

@@ -107,6 +107,10 @@ func fullSpec() Spec {
 		Skills: "abc", Session: true, TurnTime: Duration(30 * time.Minute),
 		AgentUID: 1000, AgentGID: 1001, FollowCI: true, FollowIdle: Duration(15 * time.Minute), FollowPoll: Duration(time.Minute), Keep: true, PublishAgent: "127.0.0.1:0", TrustMount: true, ExitCode: true,
 		ToolDirs: []string{"/opt/go"}, Detached: true,
+		Telemetry: Telemetry{
+			Enabled: true, LogsURL: "http://localhost:8000/i/v1/logs", TracesURL: "http://localhost:8000/i/v1/traces",
+			Mirror: true, MirrorURL: "http://localhost:8000/i/v1/logs",
+		},
 	}
 }
 

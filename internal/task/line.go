@@ -40,6 +40,9 @@ func (k Kind) method() string {
 	return ""
 }
 
+// MethodOf is the method of a kind in the stored line, empty for an unknown one.
+func MethodOf(k Kind) string { return k.method() }
+
 // Kinds are the kinds of event that this version knows, in the order in which they are
 // told to people.
 func Kinds() []Kind {

@@ -85,6 +85,20 @@ type Spec struct {
 	ExitCode     bool     `json:"exit_code,omitempty"` // the process exits with the command's own code
 	ToolDirs     []string `json:"tool_dirs,omitempty"` // host directories bound read-only on `local`
 	Detached     bool     `json:"detached,omitempty"`
+
+	Telemetry Telemetry `json:"telemetry,omitzero"`
+}
+
+// Telemetry says what is told about the run, and where. Tokens are sealed with the run's
+// secrets.
+type Telemetry struct {
+	// Enabled is the flag tasks-agent-run-otel-telemetry as it was when the run was
+	// dispatched; on a developer's machine it is set. Without it nothing is told.
+	Enabled   bool   `json:"agent_otel_telemetry_enabled,omitempty"`
+	LogsURL   string `json:"logs_url,omitempty"`   // OTLP; empty: no agent telemetry
+	TracesURL string `json:"traces_url,omitempty"` // OTLP; empty: logs only
+	Mirror    bool   `json:"mirror,omitempty"`     // the log of runs of this origin is mirrored
+	MirrorURL string `json:"mirror_url,omitempty"` // OTLP; empty: to the background runner's own log only
 }
 
 // Engine says which container engine a run is on, in the words of the engine's own
