@@ -1,11 +1,9 @@
 package runner
 
 import (
-	"context"
 	"slices"
 	"sync"
 
-	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/task"
 )
 
@@ -33,19 +31,4 @@ func (d *denials) all() []task.Denied {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.sum)
-}
-
-// replay takes in what an earlier runner of the run has told.
-func (d *denials) replay(ctx context.Context, x *execution) error {
-	if last, _ := x.story.log.Last(); last == 0 {
-		return nil
-	}
-	err := x.runner.c.Store.ReadLog(ctx, x.rec, 0, func(_ []byte, ev task.Event) error {
-		d.event(ev)
-		return nil
-	})
-	if errs.KindOf(err) == errs.Incomplete {
-		return nil // lines are damaged: what can be known of them is known
-	}
-	return err
 }

@@ -51,6 +51,7 @@ type execution struct {
 	started  atomic.Bool // there is a session to say something to
 	denied   denials     // by the network policy
 	reading  *reading    // what gh in the sandbox reads with
+	watcher  Watcher     // nil: nobody else is told
 
 	box     sandbox.Sandbox
 	client  *agent.Client

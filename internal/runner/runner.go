@@ -50,6 +50,20 @@ type Config struct {
 	// Force is closed when the user asked a second time: clean-up then has two
 	// seconds. It may be nil.
 	Force <-chan struct{}
+	// Watch returns who else is shown the events of a run; nil: nobody. The values are
+	// those that were sealed with it, and notify tells the people of the run something.
+	Watch func(ctx context.Context, spec task.Spec, values map[string]secret.String, notify func(level, message string)) Watcher
+}
+
+// Watcher is shown every event of a run, in order, and waits for nothing.
+type Watcher interface {
+	// Replay takes an event that an earlier runner has recorded. All of them come before
+	// the first Emit.
+	Replay(ev task.Event)
+	// Emit takes an event when it is in the log.
+	Emit(ev task.Event)
+	// Close ends it, after the terminal state was written, or when the run is let go.
+	Close()
 }
 
 // Runner executes runs. Its methods may be called at the same time for different
@@ -143,6 +157,7 @@ func (r *Runner) Execute(ctx context.Context, id task.ID, inbox <-chan task.Inpu
 	if err != nil {
 		return task.Result{}, err
 	}
+	defer x.closeWatcher()
 	x.inbox = inbox
 	return x.run(ctx)
 }
@@ -168,15 +183,55 @@ func (r *Runner) newExecution(ctx context.Context, rec journal.Record, log *jour
 		story: newStory(rec.Spec.Run, log, screen, newMasker(values)),
 	}
 	x.turns, x.reading = newTurns(x), newReading(x)
-	if !x.spec.Agent.Drives() {
-		x.story.seen = x.denied.event
-		return x, x.denied.replay(ctx, x)
+	if r.c.Watch != nil {
+		x.watcher = r.c.Watch(ctx, x.spec, values, x.story.notice)
 	}
-	if err := x.turns.replay(ctx); err != nil {
+	seen := x.turns.event
+	if !x.spec.Agent.Drives() {
+		seen = x.denied.event
+	}
+	if err := x.replay(ctx, seen); err != nil {
+		x.closeWatcher()
 		return nil, err
 	}
-	x.story.seen = x.turns.event
+	if w := x.watcher; w != nil {
+		first := seen
+		seen = func(ev task.Event) {
+			first(ev)
+			w.Emit(ev)
+		}
+	}
+	x.story.showTo(seen)
 	return x, nil
+}
+
+// replay reads what happened before this runner took the run over.
+func (x *execution) replay(ctx context.Context, seen func(task.Event)) error {
+	if x.spec.Agent.Drives() {
+		if err := x.turns.recall(ctx); err != nil {
+			return err
+		}
+	}
+	if last, _ := x.story.log.Last(); last == 0 {
+		return nil
+	}
+	err := x.runner.c.Store.ReadLog(ctx, x.rec, 0, func(_ []byte, ev task.Event) error {
+		seen(ev)
+		if x.watcher != nil {
+			x.watcher.Replay(ev)
+		}
+		return nil
+	})
+	if errs.KindOf(err) == errs.Incomplete {
+		return nil // lines are damaged: what can be known of them is known
+	}
+	return err
+}
+
+func (x *execution) closeWatcher() {
+	if x.watcher != nil {
+		x.watcher.Close()
+	}
 }
 
 // refuse ends a run that another version began: a journal is replayed by the version
@@ -190,6 +245,7 @@ func (r *Runner) refuse(ctx context.Context, rec journal.Record, log *journal.Lo
 		"run %s was begun by version %s and cannot be continued by version %s", rec.Spec.Run.Short(), rec.Version, build.Get().Version)
 	res := x.withCleanup(x.result(ctx, err), x.cleanUp(ctx))
 	x.revoke(ctx)
+	defer x.closeWatcher()
 	return x.finish(ctx, res)
 }
 

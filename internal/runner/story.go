@@ -17,9 +17,9 @@ type story struct {
 	run    task.ID
 	log    *journal.Log
 	screen task.Sink
-	seen   func(task.Event) // is shown every event, under the lock; nil: nobody
 
-	mu     sync.Mutex // guards what follows, and the order of events
+	mu     sync.Mutex       // guards what follows, and the order of events
+	seen   func(task.Event) // is shown every event, under the lock; nil: nobody
 	masker *secret.Masker
 	seq    uint64
 	buf    []byte
@@ -44,6 +44,13 @@ func (s *story) setMask(m *secret.Masker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.masker = m
+}
+
+// showTo has every event from now on shown to seen.
+func (s *story) showTo(seen func(task.Event)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = seen
 }
 
 // tell writes an event whose payload is a value of package task.

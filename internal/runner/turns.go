@@ -186,8 +186,8 @@ func (t *turns) saying(in task.Input) {
 	}
 }
 
-// replay reads what happened before this runner took the run over.
-func (t *turns) replay(ctx context.Context) error {
+// recall looks up what was said to the agent before this runner took the run over.
+func (t *turns) recall(ctx context.Context) error {
 	said, err := t.x.runner.c.Store.Messages(ctx, t.x.spec.Run)
 	if err != nil {
 		return err
@@ -195,17 +195,7 @@ func (t *turns) replay(ctx context.Context) error {
 	for _, in := range said {
 		t.saying(in)
 	}
-	if seq, _ := t.x.story.log.Last(); seq == 0 {
-		return nil
-	}
-	err = t.x.runner.c.Store.ReadLog(ctx, t.x.rec, 0, func(_ []byte, ev task.Event) error {
-		t.event(ev)
-		return nil
-	})
-	if errs.KindOf(err) == errs.Incomplete {
-		return nil // lines are damaged: what can be known of them is known
-	}
-	return err
+	return nil
 }
 
 // mind judges turns as they end, until ctx does.
