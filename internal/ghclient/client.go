@@ -52,7 +52,14 @@ const (
 	firstPause     = 500 * time.Millisecond
 	// secondaryWait is what GitHub recommends where it does not say how long.
 	secondaryWait = time.Minute
-	maxRedirects  = 3
+	// leastWait keeps a limit that is over at once, and is there again, from being asked
+	// without end; mostWait is more than anybody waits.
+	leastWait    = time.Second
+	mostWait     = 24 * time.Hour
+	maxRedirects = 3
+	// maxAnswer bounds an answer. The largest that is asked for lists a hundred pull
+	// requests.
+	maxAnswer = 64 << 20
 )
 
 // New returns a client that talks as o says.
@@ -169,8 +176,26 @@ func (t *transport) try(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	resp.Body = &cancelBody{resp.Body, cancel}
+	resp.Body = &cancelBody{&boundedBody{resp.Body, maxAnswer}, cancel}
 	return resp, nil
+}
+
+// errTooMuch is an answer that nobody has asked for.
+var errTooMuch = fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)
+
+// boundedBody is an error once more than so many bytes are read.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooMuch
+	}
+	return n, err
 }
 
 // cancelBody ends the time limit of a try with its body.
@@ -225,8 +250,8 @@ func limit(resp *http.Response, now time.Time) (time.Duration, bool) {
 	default:
 		return 0, false
 	}
-	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
-		return time.Duration(s) * time.Second, true
+	if s, err := strconv.ParseUint(h.Get("Retry-After"), 10, 64); err == nil {
+		return max(seconds(s), leastWait), true
 	}
 	if h.Get("X-RateLimit-Remaining") == "0" {
 		at, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64)
@@ -235,13 +260,18 @@ func limit(resp *http.Response, now time.Time) (time.Duration, bool) {
 			if date, err := http.ParseTime(h.Get("Date")); err == nil {
 				now = date
 			}
-			return max(time.Unix(at, 0).Sub(now), 0) + time.Second, true
+			return seconds(uint64(max(at, now.Unix())-now.Unix())) + leastWait, true
 		}
 	}
 	if resp.StatusCode == http.StatusTooManyRequests || says(resp, "secondary rate limit") { // its one mark
 		return secondaryWait, true
 	}
 	return 0, false
+}
+
+// seconds are so many of them, or more than anybody waits.
+func seconds(n uint64) time.Duration {
+	return time.Duration(min(n, uint64(mostWait/time.Second))) * time.Second
 }
 
 // maxRefusal bounds what is read of a refusal.

@@ -84,6 +84,10 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"a limit too long":    {[]int{403}, http.Header{"Retry-After": {"3600"}}, 403, 0},
 		"a limit for ever":    {[]int{403}, http.Header{"Retry-After": {"60"}}, 403, 3},
 		"a limit and a break": {[]int{429, 500, 201}, nil, 201, 2},
+		"no wait, for ever":   {[]int{429}, http.Header{"Retry-After": {"0"}}, 429, 180},
+		"longer than time":    {[]int{429}, http.Header{"Retry-After": {"18446744073"}}, 429, 0},
+		"the end of time":     {[]int{403}, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"9223372036854775807"}}, 403, 0},
+		"long ago":            {[]int{403}, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"-9223372036854775808"}}, 403, 180},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := server(t, tt.header, tt.statuses...)
@@ -259,3 +263,35 @@ func TestSSO(t *testing.T) {
 		}
 	}
 }
+
+// An answer without an end ends for whoever reads it.
+func TestAnAnswerIsBounded(t *testing.T) {
+	for name, size := range map[string]int64{"as much as may be": maxAnswer, "more": maxAnswer + 1} {
+		t.Run(name, func(t *testing.T) {
+			endless := transportFunc(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Body: io.NopCloser(io.LimitReader(zeros{}, size)), Request: r}, nil
+			})
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://github.test", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := New(Options{Base: &http.Client{Transport: endless}}).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			n, err := io.Copy(io.Discard, resp.Body)
+			if whole := size <= maxAnswer; whole != (err == nil) || whole != (n == size) {
+				t.Errorf("read %d bytes, then %v", n, err)
+			}
+		})
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
