@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/secret"
@@ -16,7 +18,8 @@ type app struct {
 	state   *state // once opened; see openState
 	made    *providers
 	repos   *repo.Cache     // once asked for; see repoCache
-	minted  []secret.String // by GitHub, for the look at repositories
+	minted  []secret.String // by GitHub, for the look at repositories; a run takes them over
+	revoke  func(context.Context, secret.String)
 
 	wiring
 }

@@ -55,6 +55,7 @@ func (a *app) main(ctx context.Context) int {
 	done := make(chan outcome, 1)
 	go func() {
 		cmd, err := root.ExecuteContextC(ctx)
+		a.revokeMinted(ctx)
 		done <- outcome{cmd, errors.Join(err, a.close())}
 	}()
 	return a.attend(ctx, cancel, done)

@@ -7,8 +7,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/Insights/insightscli/ghapp"
+	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/repo"
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/secret"
@@ -32,9 +34,24 @@ type sealing interface {
 }
 
 // keepMinted seals a token of GitHub with the run that it was made for, so that it is masked
-// in what the run tells and revoked at its end.
-func keepMinted(ctx context.Context, secrets sealing, run task.ID, token secret.String) error {
-	return secrets.Put(context.WithoutCancel(ctx), run, mintedName(token), token)
+// in what the run tells and revoked at its end. Where that cannot be, it ends at once.
+func (k githubKeys) keepMinted(ctx context.Context, m config.Machine, secrets sealing, run task.ID, token secret.String) error {
+	ctx = context.WithoutCancel(ctx)
+	err := secrets.Put(ctx, run, mintedName(token), token)
+	if err != nil {
+		k.revoke(ctx, m, token)
+	}
+	return err
+}
+
+// revokeBound bounds the end of a token.
+const revokeBound = 5 * time.Second
+
+// revoke ends a token of the App. What goes wrong is nobody's trouble: it ends by itself.
+func (k githubKeys) revoke(ctx context.Context, m config.Machine, token secret.String) {
+	ctx, cancel := context.WithTimeout(ctx, revokeBound)
+	defer cancel()
+	_ = ghapp.Revoke(ctx, apiURL(k.url), token, githubClient(m))
 }
 
 // reads are the permissions that a sandbox may have, as far as the App has them.
@@ -78,7 +95,7 @@ func (v *services) githubToken(ctx context.Context, spec task.Spec) (t steps.Git
 	if err != nil {
 		return t, true, err
 	}
-	if err := keepMinted(ctx, v.secrets, spec.Run, made.Value); err != nil {
+	if err := k.keepMinted(ctx, v.config.Machine, v.secrets, spec.Run, made.Value); err != nil {
 		return t, true, err
 	}
 	t.Value, t.Expires = made.Value, made.Expires
@@ -130,7 +147,7 @@ func (v *services) revokeGitHub(ctx context.Context, run task.ID) {
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			_ = ghapp.Revoke(ctx, apiURL(k.url), token, githubClient(v.config.Machine)) // it ends by itself
+			k.revoke(ctx, v.config.Machine, token)
 		})
 	}
 	all.Wait()

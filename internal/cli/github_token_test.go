@@ -277,6 +277,29 @@ func marks(text string) []string {
 	return all
 }
 
+// What was made for the look at a repository ends where no run comes of it.
+func TestNoTokenOutlivesARefusal(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+	}{
+		"a dry run": {[]string{"--dry-run", "--", "true"}, 0},
+		"a refusal": {[]string{"--agent=claude", "--schema=/none/schema.json", "a prompt"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, fakegithub.Options{})
+			cmd := h.command(t.Context(), append([]string{"run", "--repo=org/Repo"}, tt.args...)...)
+			out, _ := cmd.CombinedOutput() // its code is looked at
+			if cmd.ProcessState.ExitCode() != tt.code {
+				t.Fatalf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+			}
+			if all, revoked := h.fake.Tokens(); len(all) == 0 || !slices.Equal(all, revoked) {
+				t.Errorf("%d tokens, %d revoked", len(all), len(revoked))
+			}
+		})
+	}
+}
+
 // A token lives for two seconds, the run goes on, and the host is killed meanwhile.
 func TestTokenOfASandboxIsRenewed(t *testing.T) {
 	h := newHub(t, fakegithub.Options{})

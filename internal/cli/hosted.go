@@ -35,7 +35,9 @@ func (a *app) host(ctx context.Context, c config.Config) (hosted, error) {
 // Run implements executor.
 func (h hosted) Run(ctx context.Context, spec task.Spec, secrets map[string]secret.String, inbox <-chan task.Input, sink task.Sink) (task.Result, error) {
 	return h.within(ctx, func(p *process) (task.Result, error) {
-		return p.runner.Run(ctx, spec, secrets, inbox, sink)
+		res, err := p.runner.Run(ctx, spec, secrets, inbox, sink)
+		h.taken(err)
+		return res, err
 	})
 }
 
@@ -60,9 +62,18 @@ func (h hosted) resume(ctx context.Context, run task.ID, inbox <-chan task.Input
 // submit records a run without starting it.
 func (h hosted) submit(ctx context.Context, p plan) error {
 	_, err := h.within(ctx, func(proc *process) (task.Result, error) {
-		return task.Result{}, proc.runner.Submit(ctx, p.spec, p.secrets)
+		err := proc.runner.Submit(ctx, p.spec, p.secrets)
+		h.taken(err)
+		return task.Result{}, err
 	})
 	return err
+}
+
+// taken leaves to a run that there is now the tokens that were made for its plan.
+func (h hosted) taken(err error) {
+	if err == nil {
+		h.app.minted = nil
+	}
 }
 
 // within makes this process an owner of runs while f works.

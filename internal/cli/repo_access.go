@@ -128,7 +128,9 @@ func (a *app) note(text string) { a.notef("note: %s", text) }
 // repoCache is the cache of repositories with the access that the settings give.
 func (a *app) repoCache(dir string, c config.Config) *repo.Cache {
 	if a.repos == nil {
-		access := githubKeysOf(c).access(c.Machine, a.note)
+		keys := githubKeysOf(c)
+		access := keys.access(c.Machine, a.note)
+		a.revoke = func(ctx context.Context, token secret.String) { keys.revoke(ctx, c.Machine, token) }
 		if r, ok := access.App.(readers); ok {
 			r.minted = func(_ context.Context, token secret.String) error {
 				a.minted = append(a.minted, token) // nobody else looks up repositories meanwhile
@@ -149,6 +151,17 @@ func (a *app) sealMinted(secrets map[string]secret.String) {
 	}
 }
 
+// revokeMinted ends what GitHub has given for the look at repositories of which no run came
+// to be.
+func (a *app) revokeMinted(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeBound)
+	defer cancel()
+	for _, token := range a.minted {
+		a.revoke(ctx, token)
+	}
+	a.minted = nil
+}
+
 // reposOf is the cache of repositories with the access that was sealed for a run.
 func (s *state) reposOf(ctx context.Context, run task.ID, secrets sealing) (*repo.Cache, error) {
 	return s.reposFor(ctx, run, secrets, s.note)
@@ -160,9 +173,12 @@ func (s *state) reposFor(ctx context.Context, run task.ID, secrets sealing, noti
 	if err != nil {
 		return nil, err
 	}
-	access := unsealGitHubKeys(values).access(s.config.Machine, notify)
+	keys := unsealGitHubKeys(values)
+	access := keys.access(s.config.Machine, notify)
 	if r, ok := access.App.(readers); ok {
-		r.minted = func(ctx context.Context, token secret.String) error { return keepMinted(ctx, secrets, run, token) }
+		r.minted = func(ctx context.Context, token secret.String) error {
+			return keys.keepMinted(ctx, s.config.Machine, secrets, run, token)
+		}
 		access.App = r
 	}
 	return s.repos.With(access), nil

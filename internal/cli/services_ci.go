@@ -111,7 +111,7 @@ func (k *ciKeys) keep(ctx context.Context, repository string, token secret.Strin
 	if k.minted[repository] == mintedName(token) {
 		return nil
 	}
-	if err := keepMinted(ctx, k.services.secrets, k.run, token); err != nil {
+	if err := k.github.keepMinted(ctx, k.services.config.Machine, k.services.secrets, k.run, token); err != nil {
 		return err
 	}
 	k.minted[repository] = mintedName(token)

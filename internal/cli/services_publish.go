@@ -95,7 +95,7 @@ func (w *writers) ofApp(ctx context.Context, owner, name string, pulls bool) (pu
 	token := func(ctx context.Context) (secret.String, error) {
 		t, err := s.Token(ctx)
 		if err == nil {
-			err = keepMinted(ctx, w.services.secrets, w.run, t)
+			err = w.github.keepMinted(ctx, w.services.config.Machine, w.services.secrets, w.run, t)
 		}
 		return t, err
 	}

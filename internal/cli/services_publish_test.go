@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,30 @@ func TestAgentsPublishAsTheApp(t *testing.T) {
 	}
 	if n := f.fake.Count(fakegithub.OpAccessToken); n != 4 {
 		t.Errorf("%d tokens", n)
+	}
+}
+
+// A run that ends while a token is made for it leaves none that is good.
+func TestTokensOfARunThatIsOverEnd(t *testing.T) {
+	f := newFollowing(t, map[string]secret.String{}, "/none")
+	f.app(map[string]string{"contents": "write", "metadata": "read"})
+	f.fake.Before(func(op string, _ int) *fakegithub.Fault {
+		if op == fakegithub.OpAccessToken {
+			if err := f.services.store.Finish(t.Context(), f.spec.Run, task.Result{Run: f.spec.Run, State: task.StateCancelled}); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	c, err := f.credential(false)
+	if err == nil {
+		t.Errorf("a run that is over has a credential: %+v", c)
+	}
+	if all, revoked := f.fake.Tokens(); len(all) != 1 || !slices.Equal(all, revoked) {
+		t.Errorf("%d tokens, %d revoked", len(all), len(revoked))
+	}
+	if values, err := f.services.secrets.All(t.Context(), f.spec.Run); err != nil || len(values) != 0 {
+		t.Errorf("%d values are kept, %v", len(values), err)
 	}
 }
 
