@@ -108,6 +108,7 @@ func (tr *trial) judge(t *testing.T, w *world) {
 		t.Skip("no attempt was made")
 	}
 	missing := regexp.MustCompile(`(attempt|curl|getent|python3|dd|cat|ls|cp|su|find|timeout|printf): (command )?not found`)
+	had := regexp.MustCompile(`(?m)^ok$`)
 	for n, r := range table() {
 		said := tr.said[r.name]
 		if missing.MatchString(said) {
@@ -115,6 +116,9 @@ func (tr *trial) judge(t *testing.T, w *world) {
 		}
 		for _, at := range w.reached(number(tr.series, n), r.prefix()) {
 			t.Errorf("%s (%s): it has reached %s; it said: %s", r.name, r.what, at, said)
+		}
+		if r.refused && had.MatchString(said) {
+			t.Errorf("%s (%s): it has got what it asked for: %s", r.name, r.what, said)
 		}
 		if r.reads && strings.Contains(said, tr.canary) {
 			t.Errorf("%s (%s): it has read %s", r.name, r.what, said)

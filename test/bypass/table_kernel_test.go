@@ -63,15 +63,15 @@ func processRows() []attempt {
 	const g = "PID 1"
 	on := func(verb string) string { return `attempt ` + verb + ` $(victim) && send` }
 	return []attempt{
-		{group: g, name: "pid1-kill", what: "its end", sh: on("kill"), ctl: unenforced, alone: true},
-		{group: g, name: "pid1-ptrace", what: "tracing it", sh: on("ptrace"), ctl: unenforced},
+		{group: g, name: "pid1-kill", what: "its end", refused: true, sh: on("kill"), ctl: unenforced, alone: true},
+		{group: g, name: "pid1-ptrace", what: "tracing it", refused: true, sh: on("ptrace"), ctl: unenforced},
 		{group: g, name: "pid1-memory", what: "its memory in /proc", sh: `dd if=/proc/$(victim)/mem of=/dev/null bs=1 count=0 2>/dev/null && send`, ctl: unenforced},
-		{group: g, name: "pid1-vm-read", what: "its memory by process_vm_readv", sh: on("vmread"), ctl: unenforced},
-		{group: g, name: "pid1-descriptor", what: "a descriptor of its", sh: on("getfd"), ctl: unenforced},
-		{group: g, name: "pid1-namespace", what: "its network namespace", sh: on("setns"), ctl: unenforced},
+		{group: g, name: "pid1-vm-read", what: "its memory by process_vm_readv", refused: true, sh: on("vmread"), ctl: unenforced},
+		{group: g, name: "pid1-descriptor", what: "a descriptor of its", refused: true, sh: on("getfd"), ctl: unenforced},
+		{group: g, name: "pid1-namespace", what: "its network namespace", refused: true, sh: on("setns"), ctl: unenforced},
 		{group: g, name: "pid1-root", what: "its root in /proc", sh: `ls /proc/$(victim)/root/ >/dev/null 2>&1 && send`, ctl: unenforced},
 		{group: g, name: "pid1-environment", what: "its environment", sh: `cat /proc/$(victim)/environ >/dev/null 2>&1 && send`, ctl: unenforced},
-		{group: g, name: "pid1-limits", what: "its limits", sh: on("limit"), ctl: unenforced},
+		{group: g, name: "pid1-limits", what: "its limits", refused: true, sh: on("limit"), ctl: unenforced},
 	}
 }
 

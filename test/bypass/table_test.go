@@ -32,10 +32,11 @@ type attempt struct {
 	sh          string // a script for sh, after prelude
 	ctl         control
 
-	within string // the token counts at these addresses only: it may arrive elsewhere
-	reads  bool   // what is wanted is to be read, and would be in the output
-	lacks  bool   // this machine's kernel may not have what is tried
-	alone  bool   // runs after all others: it disturbs
+	within  string // the token counts at these addresses only: it may arrive elsewhere
+	refused bool   // what it asks for first does harm by itself, and must not be had
+	reads   bool   // what is wanted is to be read, and would be in the output
+	lacks   bool   // this machine's kernel may not have what is tried
+	alone   bool   // runs after all others: it disturbs
 }
 
 // prefix is where the token of an attempt counts; the zero Prefix is everywhere.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -247,6 +248,7 @@ func surrenderContainer(w walls) error {
 	}
 	if w.oneUID {
 		mask = 0
+		apart()
 	}
 	if err := setCaps(mask); err != nil {
 		return err
@@ -258,4 +260,13 @@ func surrenderContainer(w walls) error {
 		return nil // the agent cannot signal PID 1, and the engine's SIGTERM is heard
 	}
 	return defaultSignals()
+}
+
+// apart gives PID 1 a saved gid that the agent has not. Where both have one uid the kernel
+// otherwise lets the agent change PID 1's limits (prlimit), of files or of processor time,
+// and so end it: it asks for the same ids, all six of them, and for nothing else. A PID 1
+// that is not root, or whose engine maps one gid only, cannot do it.
+func apart() {
+	const saved = 1
+	_ = syscall.Setresgid(-1, -1, saved)
 }

@@ -39,16 +39,21 @@ func udp(args []string) error { return converse("udp", args) }
 
 func unixSocket(args []string) error { return converse("unix", args) }
 
-func converse(network string, args []string) error {
+func converse(network string, args []string) error { return converseFor(talkTime, network, args) }
+
+func converseFor(wait time.Duration, network string, args []string) error {
 	conn, err := (&net.Dialer{Timeout: dialTime}).Dial(network, args[0])
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	return talk(conn, args[1:])
+	return talkFor(wait, conn, args[1:])
 }
 
-func talk(conn net.Conn, words []string) error {
+func talk(conn net.Conn, words []string) error { return talkFor(talkTime, conn, words) }
+
+// talkFor says words, and waits for the answer to the last.
+func talkFor(patience time.Duration, conn net.Conn, words []string) error {
 	for i, w := range words {
 		text, err := unescape(w)
 		if err != nil {
@@ -59,7 +64,7 @@ func talk(conn net.Conn, words []string) error {
 		}
 		wait := pause
 		if i == len(words)-1 {
-			wait = talkTime
+			wait = patience
 		}
 		answer := make([]byte, 4096)
 		_ = conn.SetReadDeadline(time.Now().Add(wait))
@@ -199,7 +204,7 @@ func hammer(args []string) error {
 	fmt.Println(refused, "of", n, "were refused")
 	var err error
 	for range 10 { // the ones before may not have been let go of yet
-		if err = converse(network, args[1:]); err == nil {
+		if err = converseFor(jobTime/4, network, args[1:]); err == nil {
 			return nil
 		}
 		time.Sleep(talkTime / 5)
