@@ -38,7 +38,7 @@ func (m *model) key(k tea.KeyMsg) tea.Cmd {
 	case m.pager != nil:
 		return m.pagerKey(k)
 	case is(k, m.keys.help):
-		m.pager = newPages("keys", m.keys.helpRows())
+		m.pager = newPages("keys", m.keys.helpRows(m.view != nil))
 		return nil
 	case is(k, m.keys.mouse):
 		return m.turnMouse()

@@ -21,7 +21,11 @@ type keyMap struct {
 }
 
 func bind(help string, keys ...string) key.Binding {
-	return key.NewBinding(key.WithKeys(keys...), key.WithHelp(strings.Join(keys, ", "), help))
+	names := strings.Join(keys, ", ")
+	if strings.HasSuffix(names, " ") { // the space bar
+		names += "space"
+	}
+	return key.NewBinding(key.WithKeys(keys...), key.WithHelp(strings.ReplaceAll(names, ",  ", ", "), help))
 }
 
 func newKeyMap() keyMap {
@@ -64,20 +68,21 @@ func (k keyMap) ofRuns() []key.Binding {
 	return []key.Binding{k.open, k.filterRuns, k.sort, k.reverse, k.create, k.cancel, k.prune}
 }
 
-// helpRows are the keys and what they do.
-func (k keyMap) helpRows() []row {
-	var rows []row
-	for _, part := range []struct {
+// helpRows are the keys and what they do, those of the screen that is left first.
+func (k keyMap) helpRows(ofRun bool) []row {
+	type section struct {
 		name string
 		keys []key.Binding
-	}{{"Everywhere", k.moving()}, {"The table of runs", k.ofRuns()}, {"A run", k.ofRun()}} {
+	}
+	parts := []section{{"The table of runs", k.ofRuns()}, {"A run", k.ofRun()}, {"Everywhere", k.moving()}}
+	if ofRun {
+		parts[0], parts[1] = parts[1], parts[0]
+	}
+	var rows []row
+	for _, part := range parts {
 		rows = append(rows, text(part.name, heading))
 		for _, b := range part.keys {
-			name := strings.NewReplacer(" ,", "space,", ", ,", ", space,").Replace(b.Help().Key)
-			if strings.HasSuffix(name, ", ") {
-				name += "space"
-			}
-			rows = append(rows, row{{"  " + pad(name, 16), accent}, {b.Help().Desc, plain}})
+			rows = append(rows, row{{"  " + pad(b.Help().Key, 16), accent}, {b.Help().Desc, plain}})
 		}
 		rows = append(rows, nil)
 	}

@@ -122,14 +122,30 @@ type column struct {
 func columns() []column {
 	return []column{
 		{"RUN", 8, 0, func(r Run, _ time.Time) (string, face) { return r.ID.Short(), plain }},
-		{"STATE", 11, 40, func(r Run, _ time.Time) (string, face) { return string(r.State), stateFace(r.State) }},
+		{"", 1, 0, func(r Run, _ time.Time) (string, face) { return stateSign(r.State), stateFace(r.State) }},
+		{"STATE", 11, wordsFrom, func(r Run, _ time.Time) (string, face) { return string(r.State), stateFace(r.State) }},
 		{"TITLE", 0, 0, func(r Run, _ time.Time) (string, face) { return cleanLine(r.Title), plain }},
 		{"AGENT", 8, 60, func(r Run, _ time.Time) (string, face) { return cleanLine(r.Agent), plain }},
-		{"REPO", 20, 96, func(r Run, _ time.Time) (string, face) { return cleanLine(strings.Join(r.Repos, " ")), plain }},
+		{"REPO", 16, 110, func(r Run, _ time.Time) (string, face) { return cleanLine(strings.Join(r.Repos, " ")), plain }},
 		{"AGE", 4, 30, func(r Run, now time.Time) (string, face) { return age(now.Sub(r.Created)), plain }},
 		{"COST", 8, 72, func(r Run, _ time.Time) (string, face) { return costText(r.Usage), plain }},
-		{"PROVIDER", 9, 84, func(r Run, _ time.Time) (string, face) { return cleanLine(r.Provider), dim }},
+		{"PROVIDER", 8, 84, func(r Run, _ time.Time) (string, face) { return cleanLine(r.Provider), dim }},
 	}
+}
+
+// wordsFrom is how wide a screen must be to say the state in words.
+const wordsFrom = 60
+
+func stateSign(s task.State) string {
+	switch s {
+	case task.StateCompleted:
+		return "✓"
+	case task.StateFailed, task.StateCancelled:
+		return "✗"
+	case task.StateInProgress:
+		return "•"
+	}
+	return "-"
 }
 
 func stateFace(s task.State) face {
@@ -181,7 +197,7 @@ func (l *runList) rows(now time.Time, width, height int) []row {
 	var cols []column
 	room := width - 2
 	for _, c := range columns() {
-		if width >= c.from {
+		if width >= c.from && (c.name != "" || width < wordsFrom) {
 			cols = append(cols, c)
 			room -= c.width + 2
 		}
