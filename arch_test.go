@@ -19,7 +19,7 @@ const module = "github.com/Insights/insightscli/"
 var layers = map[string]int{
 	// vocabulary: the standard library and each other's plain types
 	"internal/task": 0, "internal/errs": 0, "internal/secret": 0, "internal/term": 0, "internal/build": 0,
-	"internal/link/wire": 0, "internal/link/lanes": 0, "internal/filelock": 0, "internal/gitguard": 0, "internal/ghshim": 1, "internal/egress/rule": 0, "internal/firstgc": 0,
+	"internal/link/wire": 0, "internal/link/lanes": 0, "internal/filelock": 0, "internal/gitguard": 0, "internal/linediff": 0, "internal/ghshim": 1, "internal/egress/rule": 0, "internal/firstgc": 0,
 	"internal/agentserver/archive": 0, "internal/agentserver/jail/plan": 0, "internal/agentserver/jail/seccomp": 0,
 
 	// ports and tools: what several edges speak
@@ -47,6 +47,7 @@ var layers = map[string]int{
 	"internal/runner/steps": 4, "internal/runner": 5,
 
 	"internal/background": 6, "internal/render": 6, "internal/session": 6, "internal/doctor": 6,
+	"internal/transcript": 7, "internal/stats": 3,
 	"internal/tui/quiet": 0, "internal/tui": 7, "internal/agentserver/serverctl": 7, "internal/cli": 8,
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
 

@@ -71,6 +71,7 @@ event must meet all. --grep looks at lines as they are shown, also of --json.` +
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the run has finished")
 	f.IntVar(&o.tail, "tail", -1, "begin with the last `N` lines; -1 is all")
 	o.chosen.bind(cmd)
+	cmd.AddCommand(newLogsExportCmd(a, nil))
 	f.BoolVar(&o.json, "json", false, "print the stored lines, one JSON object an event")
 	f.BoolVar(&o.raw, "raw", false, "print the bytes of the output as they were, and nothing else")
 	f.BoolVar(&o.plain, "plain", false, "print lines, also where -f would show the run on the screen")

@@ -3,7 +3,7 @@ package cli
 // usageTemplate is what stands below the text of every help. Unlike cobra's it
 // names topics as they are typed and leaves out what every command has.
 const usageTemplate = `Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND [flags]{{else}}{{.UseLine}}{{end}}
+  {{if and .HasAvailableSubCommands (not .HasParent)}}{{.CommandPath}} COMMAND [flags]{{else}}{{.UseLine}}{{end}}
 {{- if .HasExample}}
 
 Examples:
