@@ -19,6 +19,7 @@ func foundInProject(c config.Config, dir string) []string {
 			notices = append(notices, v.Source+": "+name+" sends requests of the agent, with the run's token, to "+v.Text)
 		}
 	}
+	notices = append(notices, toldInProject(c)...)
 	if v, ok := c.ByProject("INSIGHTS_GITHUB_URL"); ok && c.GitHub() != "" {
 		notices = append(notices, v.Source+": org/repo is on "+v.Text+", where GH_TOKEN and GITHUB_TOKEN are not sent")
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,6 +25,7 @@ import (
 	"github.com/Insights/insightscli/internal/runner/steps"
 	"github.com/Insights/insightscli/internal/secret"
 	"github.com/Insights/insightscli/internal/task"
+	"github.com/Insights/insightscli/internal/telemetry"
 )
 
 // scopeLLM is the scope that opens the gateway to models.
@@ -37,6 +39,11 @@ type services struct {
 	gateway *llm.Gateway
 	api     *api.Proxy
 	hubs    mcp.Mux
+	// teller is for requests to receivers of telemetry, mirrorTo takes the lines of the log
+	// mirror (nil: nobody), and grace is how long the end of a run waits for them.
+	teller   *http.Client
+	mirrorTo io.Writer
+	grace    time.Duration
 
 	mu   sync.Mutex // guards live
 	live map[task.ID]*served
@@ -66,6 +73,7 @@ func (s *state) newServices(ctx context.Context, secrets *runner.Secrets) (*serv
 		Log: func(r llm.Request) { v.logRequest(ctx, r) }, Proxy: v.proxy,
 	})
 	v.hubs.Lookup = v.hubOf
+	v.teller = telemetry.NewClient(v.proxy)
 	return v, nil
 }
 

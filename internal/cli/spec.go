@@ -43,7 +43,7 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	p := plan{config: c, spec: o.newSpec(c), notices: append(slices.Clone(c.Notices), foundInProject(c, o.app.process.Dir)...)}
 	for _, step := range []func(context.Context, *plan) error{
 		o.freezeAgent, o.freezeVars, o.freezeEnvironment, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezePublish, o.checkEnvironment, o.freezeModel, o.freezeSchema,
-		o.freezeMCP, o.freezeFollow, o.freezeProgram, o.freezeSkills, o.freezeTexts,
+		o.freezeMCP, o.freezeFollow, o.freezeProgram, o.freezeSkills, o.freezeTelemetry, o.freezeTexts,
 	} {
 		if err := step(ctx, &p); err != nil {
 			return plan{}, err
@@ -148,7 +148,10 @@ func shownSpec(spec task.Spec) task.Spec {
 	for name, value := range spec.Env {
 		spec.Env[name] = secret.ShowFolded(value)
 	}
-	for _, address := range []*string{&spec.LLM.AnthropicURL, &spec.LLM.OpenAIURL, &spec.LLM.ForwardURL, &spec.MCP.URL} {
+	for _, address := range []*string{
+		&spec.LLM.AnthropicURL, &spec.LLM.OpenAIURL, &spec.LLM.ForwardURL, &spec.MCP.URL,
+		&spec.Telemetry.LogsURL, &spec.Telemetry.TracesURL, &spec.Telemetry.MirrorURL,
+	} {
 		*address = config.HideUserinfo(*address)
 	}
 	return spec

@@ -140,6 +140,10 @@ func lastLogLine(dir string, from int64) string {
 	return last
 }
 
+// graceHere is how long telemetry of a run that is over may take in the background runner,
+// where nobody waits for it.
+const graceHere = 2 * time.Second
+
 // runStartForeground is the background runner. A signal ends it and not its runs.
 func runStartForeground(ctx context.Context, o *startOptions) (err error) {
 	s, err := o.app.openRunnerState(ctx)
@@ -151,6 +155,7 @@ func runStartForeground(ctx context.Context, o *startOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.owner.Release()) }()
+	p.services.mirrorTo, p.services.grace = o.app.streams.Err, graceHere
 
 	list, err := parseServe(o.serve)
 	if err != nil {

@@ -151,7 +151,7 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 	}
 	p := &process{state: s, owner: me, services: services}
 	p.runner = runner.New(runner.Config{
-		Store: s.store, Secrets: secrets, Owner: me.ID, Force: force,
+		Store: s.store, Secrets: secrets, Owner: me.ID, Force: force, Watch: services.watch,
 		Steps: &steps.Steps{
 			Provider: p.provider, Tokens: s.tokens, Secrets: secrets, Repos: s.repos,
 			ReposOf:     func(ctx context.Context, run task.ID) (*repo.Cache, error) { return s.reposOf(ctx, run, secrets) },

@@ -27,6 +27,7 @@ type Config struct {
 	Run     Run     `mapstructure:",squash"`
 	Agents  Agents  `mapstructure:",squash"`
 	Account Account `mapstructure:",squash"`
+	Tell    Tell    `mapstructure:",squash"`
 	Machine Machine `mapstructure:",squash"`
 
 	// Notices tell people what is odd about the files; they name no value.
@@ -91,6 +92,16 @@ type Account struct {
 	GitHubToken        secret.String `mapstructure:"github_token"`
 	ModalTokenID       secret.String `mapstructure:"modal_token_id"`
 	ModalTokenSecret   secret.String `mapstructure:"modal_token_secret"`
+}
+
+// Tell holds what is told to others about runs.
+type Tell struct {
+	LogsURL       string        `mapstructure:"sandbox_agent_otel_logs_url"`
+	LogsToken     secret.String `mapstructure:"sandbox_agent_otel_logs_token"`
+	TracesURL     string        `mapstructure:"sandbox_agent_otel_traces_url"`
+	MirrorOrigins []string      `mapstructure:"task_run_logs_mirror_origin_products"`
+	MirrorURL     string        `mapstructure:"task_run_logs_mirror_otlp_url"`
+	MirrorToken   secret.String `mapstructure:"task_run_logs_mirror_otlp_token"`
 }
 
 // Machine holds what the machine and its session say.

@@ -28,7 +28,7 @@ func readDotenv(path string) (entries, []string, error) {
 	}
 	got := entries{}
 	for _, s := range Settings() {
-		if text, _ := f.Get(s.Name); text != "" && !s.EnvOnly {
+		if text, given := f.Get(s.Name); (text != "" || given && s.Empty) && !s.EnvOnly {
 			got[s.Name] = entry{text: text, line: f.Line(s.Name)}
 		}
 	}

@@ -183,12 +183,12 @@ func fromFlags(flags map[string]string) entries {
 func fromEnviron(environ []string) entries {
 	got := entries{}
 	for _, s := range Settings() {
-		text, _ := lookup(environ, s.Name)
+		text, given := lookup(environ, s.Name)
 		if text == "" && strings.HasSuffix(s.Name, "_PROXY") {
 			text, _ = lookup(environ, strings.ToLower(s.Name)) // as everybody else does
 		}
 		relativeBase := strings.HasPrefix(s.Name, "XDG_") && !filepath.IsAbs(text) // counts as unset, says XDG
-		if text != "" && !relativeBase {
+		if (text != "" || given && s.Empty) && !relativeBase {
 			got[s.Name] = entry{text: text}
 		}
 	}

@@ -44,6 +44,7 @@ type Setting struct {
 	// UserFile is set beside EnvOnly where the user's own config.yaml may decide as well,
 	// and an insights.yaml may not.
 	UserFile bool
+	Empty    bool   // an empty text is a value, and not the same as none
 	Doc      string // one sentence
 }
 
@@ -55,7 +56,7 @@ func (s Setting) viperKey() string { return strings.ToLower(s.Name) }
 
 // Settings returns the table, in the order in which it is shown.
 func Settings() []Setting {
-	return slices.Concat(sandboxSettings(), runSettings(), agentSettings(), accountSettings(),
+	return slices.Concat(sandboxSettings(), runSettings(), agentSettings(), accountSettings(), telemetrySettings(),
 		directorySettings(), engineSettings(), processSettings())
 }
 

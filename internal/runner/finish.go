@@ -105,6 +105,11 @@ func (x *execution) whenForced(f func()) (stop func()) {
 // finish writes the end: the finished event first, then the terminal state with the
 // run's secrets erased.
 func (x *execution) finish(ctx context.Context, res task.Result) (task.Result, error) {
+	if x.watcher != nil {
+		if lost := x.watcher.Lost(); lost != "" {
+			x.story.notice("warn", lost)
+		}
+	}
 	x.story.tell(task.KindFinished, res)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupBound)
 	defer cancel()

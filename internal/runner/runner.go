@@ -62,6 +62,8 @@ type Watcher interface {
 	Replay(ev task.Event)
 	// Emit takes an event when it is in the log.
 	Emit(ev task.Event)
+	// Lost says, right before the end of the run, what it could not do; empty: nothing.
+	Lost() string
 	// Close ends it, after the terminal state was written, or when the run is let go.
 	Close()
 }

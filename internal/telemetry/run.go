@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -164,10 +165,7 @@ func resourceOf(s task.Spec) []attribute {
 		device = "local"
 	}
 	user := strconv.FormatInt(s.User, 10)
-	adapter := s.Agent.Name
-	if len(adapter) > len(task.AgentACP) && adapter[:len(task.AgentACP)] == task.AgentACP {
-		adapter = "acp" // what follows is a command line
-	}
+	adapter, _, _ := strings.Cut(s.Agent.Name, ":") // what follows acp: is a command line
 	return []attribute{
 		text("service.name", "insights-code-agent"), text("service.version", build.Get().Version),
 		text("run_id", string(s.Run)), text("task_id", string(s.Task)), text("team_id", strconv.FormatInt(s.Team, 10)),
@@ -281,22 +279,38 @@ func (r *Run) flush() {
 
 // Close ends what New began: what is queued has until Options.Grace after the last event to
 // be delivered.
-func (r *Run) Close() Report {
+func (r *Run) Close() {
 	r.flush()
 	stop := time.AfterFunc(time.Until(r.ended.Add(r.o.Grace)), r.cancel)
 	r.wg.Wait()
 	stop.Stop()
 	r.cancel()
+	r.marks.close(r.over && r.Report().Left == 0)
+}
+
+// Report is what became so far of what there was to tell.
+func (r *Run) Report() Report {
 	var rep Report
 	for _, l := range r.lanes() {
 		rep.Sent += l.sent.Load()
 		rep.Dropped += l.dropped.Load()
 		if l.mark != nil {
 			rep.Left += l.left()
-		} else {
-			rep.Dropped += int64(l.left())
 		}
 	}
-	r.marks.close(r.over && rep.Left == 0)
 	return rep
+}
+
+// Lost says how much was given up so far, empty for nothing.
+func (r *Run) Lost() string {
+	var lost []string
+	for _, l := range r.lanes() {
+		if n := l.dropped.Load(); n > 0 {
+			lost = append(lost, fmt.Sprintf("%s: %d", l.name, n))
+		}
+	}
+	if lost == nil {
+		return ""
+	}
+	return "not delivered, and dropped: " + strings.Join(lost, ", ")
 }

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/Insights/insightscli/internal/config"
+	"github.com/Insights/insightscli/internal/platform"
+	"github.com/Insights/insightscli/internal/runner"
+	"github.com/Insights/insightscli/internal/secret"
+	"github.com/Insights/insightscli/internal/task"
+	"github.com/Insights/insightscli/internal/telemetry"
+)
+
+// flagTelemetry is the flag of teams whose runs may be told about.
+const flagTelemetry = "tasks-agent-run-otel-telemetry"
+
+// The names under which the tokens of telemetry are sealed.
+const (
+	secretTelemetry = "insightscli.otel.logs"
+	secretMirror    = "insightscli.otel.mirror"
+)
+
+// telemetryDir is where it is kept how far receivers have got, in the state directory.
+const telemetryDir = "telemetry"
+
+// freezeTelemetry decides what is told to others about the run. On a developer's machine
+// the settings alone do, elsewhere the team's flag as it is now.
+func (o *runOptions) freezeTelemetry(ctx context.Context, p *plan) error {
+	t := p.config.Tell
+	var out task.Telemetry
+	if t.LogsURL != "" && !t.LogsToken.Empty() {
+		out.LogsURL, out.TracesURL = t.LogsURL, t.TracesURL
+	}
+	if out.Mirror = slices.Contains(t.MirrorOrigins, p.spec.OriginProduct); out.Mirror && !t.MirrorToken.Empty() {
+		out.MirrorURL = t.MirrorURL
+	}
+	p.withoutForeign(&out)
+	if out == (task.Telemetry{}) {
+		return nil
+	}
+	out.Enabled = p.config.Debug
+	if !out.Enabled {
+		s, err := o.app.openState(ctx, p.config)
+		if err != nil {
+			return err
+		}
+		flag, err := platform.NewFlags(s.db.DB).Get(ctx, p.spec.Team, flagTelemetry)
+		if err != nil {
+			return err
+		}
+		out.Enabled = flag.Enabled
+	}
+	if !out.Enabled {
+		return nil
+	}
+	p.spec.Telemetry = out
+	if out.LogsURL != "" {
+		p.secrets[secretTelemetry] = t.LogsToken
+	}
+	if out.MirrorURL != "" {
+		p.secrets[secretMirror] = t.MirrorToken
+	}
+	return nil
+}
+
+// withoutForeign leaves out places that a file of the project names, where the token is
+// the user's own: it is not for them.
+func (p *plan) withoutForeign(t *task.Telemetry) {
+	foreign := func(address, token string) bool {
+		v, ok := p.config.ByProject(address)
+		_, theirs := p.config.ByProject(token)
+		if !ok || theirs || v.Text == "" {
+			return false
+		}
+		p.notices = append(p.notices, v.Source+": "+address+" is not used, because "+token+" is your own")
+		return true
+	}
+	if t.LogsURL != "" && foreign("SANDBOX_AGENT_OTEL_LOGS_URL", "SANDBOX_AGENT_OTEL_LOGS_TOKEN") {
+		t.LogsURL, t.TracesURL = "", ""
+	}
+	if t.TracesURL != "" && foreign("SANDBOX_AGENT_OTEL_TRACES_URL", "SANDBOX_AGENT_OTEL_LOGS_TOKEN") {
+		t.TracesURL = ""
+	}
+	if t.MirrorURL != "" && foreign("TASK_RUN_LOGS_MIRROR_OTLP_URL", "TASK_RUN_LOGS_MIRROR_OTLP_TOKEN") {
+		t.MirrorURL = ""
+	}
+}
+
+// toldInProject tells of places that a file of the project has named for what is told
+// about runs.
+func toldInProject(c config.Config) []string {
+	var notices []string
+	for _, place := range []struct{ name, what string }{
+		{"SANDBOX_AGENT_OTEL_LOGS_URL", "sends what runs do, without their content, to "},
+		{"SANDBOX_AGENT_OTEL_TRACES_URL", "sends traces of runs, without their content, to "},
+		{"TASK_RUN_LOGS_MIRROR_OTLP_URL", "sends the logs of runs to "},
+	} {
+		if v, ok := c.ByProject(place.name); ok && v.Text != "" && !isOurs(v.Text) {
+			notices = append(notices, v.Source+": "+place.name+" "+place.what+v.Text)
+		}
+	}
+	return notices
+}
+
+// watch makes what tells others about a run that this process carries out; see
+// runner.Config.Watch.
+func (v *services) watch(ctx context.Context, spec task.Spec, values map[string]secret.String, notify func(level, message string)) runner.Watcher {
+	r, err := telemetry.New(ctx, telemetry.Options{
+		Spec: spec, LogsToken: values[secretTelemetry], MirrorToken: values[secretMirror],
+		Dir: filepath.Join(v.dir, telemetryDir), Client: v.teller, Lines: v.mirrorTo, Grace: v.grace, Notify: notify,
+	})
+	if err != nil {
+		notify("warn", "nothing is told to others about this run: "+err.Error())
+	}
+	if r == nil {
+		return nil
+	}
+	return r
+}
