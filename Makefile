@@ -28,7 +28,7 @@ quickstart: ## Build, then run one real task in a sandbox on this repository
 .PHONY: test
 test: ## Set up what the tests need and pass them
 	@$(MAKE) --no-print-directory bin/insightscli ARCHES=$(arch)
-	set -a; eval "$$(.ci/agents cached)"; set +a; \
+	set -a; eval "$$(.ci/agents cached)"; eval "$$(.ci/collector cached)"; set +a; \
 	CGO_ENABLED=$(if $(race),1,0) go test $(race) -shuffle=on -timeout 20m ./...
 
 .PHONY: e2e
