@@ -130,6 +130,7 @@ type Limit string
 const (
 	LimitMemory Limit = "memory"
 	LimitCPUs   Limit = "cpus"
+	LimitPIDs   Limit = "pids"
 )
 
 // Limiter is implemented by sandboxes whose limits do not hold everywhere.

@@ -41,7 +41,7 @@ func kernelMounts() map[string][]string {
 	return map[string][]string{
 		"/proc": {"proc", "tmpfs", "devtmpfs"}, // and what is masked in it
 		"/sys":  {"sysfs", "tmpfs", "devtmpfs", "cgroup", "cgroup2"},
-		"/dev":  {"tmpfs", "devtmpfs", "devpts", "mqueue"},
+		"/dev":  {"tmpfs", "devtmpfs", "devpts", "mqueue", "dev"}, // the last one is gVisor's
 	}
 }
 

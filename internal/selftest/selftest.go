@@ -79,6 +79,7 @@ func Run(ctx context.Context, o Options) ([]doctor.Report, error) {
 type test struct {
 	Options
 	tight, other *box
+	lost         bool // tight has ended
 }
 
 func (t *test) what() string {

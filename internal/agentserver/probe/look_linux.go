@@ -123,16 +123,21 @@ func heard(ctx context.Context, path string) bool {
 
 // tryPID1 tries to get at PID 1.
 func tryPID1() map[string]string {
-	open := func(path string, flags int) string {
-		f, err := os.OpenFile(path, flags, 0)
-		if err == nil {
-			_ = f.Close()
+	read := func(path string) string {
+		f, err := os.Open(path)
+		if err != nil {
+			return errName(err)
 		}
+		defer func() { _ = f.Close() }()
+		if strings.HasSuffix(path, "/mem") {
+			return "" // nothing is at its beginning; to have it open is enough
+		}
+		_, err = f.Read(make([]byte, 1))
 		return errName(err)
 	}
 	out := map[string]string{}
 	for _, name := range []string{"mem", "environ", "maps", "auxv", "syscall"} {
-		out["open "+name] = open("/proc/1/"+name, os.O_RDONLY)
+		out["read "+name] = read("/proc/1/" + name)
 	}
 	for _, name := range []string{"exe", "cwd", "root"} {
 		_, err := os.Readlink("/proc/1/" + name)

@@ -169,6 +169,8 @@ type facts struct {
 	podman   bool
 	local    bool // shares kernel and file system with this process
 
+	noMemory, noCPUs, noPIDs bool // limits that nothing holds
+
 	id, version    string // of the engine
 	runtimes       map[string]ociRuntime
 	defaultRuntime string
@@ -195,6 +197,10 @@ func (e *engine) facts(ctx context.Context) (facts, error) {
 	}
 	f := readInfo(info)
 	f.local = e.ep.socket() != "" && sameMachine(info.Name, info.KernelVersion)
+	if f.podman && !f.rootless {
+		f.rootless = podmanRootless(ctx, api)
+	}
+	f.readLimits(info)
 	e.known = &f
 	return f, nil
 }

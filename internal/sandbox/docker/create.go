@@ -143,7 +143,7 @@ func (p *Provider) try(ctx context.Context, pl *plan) (_ *Sandbox, err error) {
 	}
 	box := &Sandbox{
 		engine: p.engine, id: id, run: pl.run, image: pl.spec.Image,
-		agent: pl.agent, volumes: volumes,
+		agent: pl.agent, volumes: volumes, unheld: pl.unheld(),
 	}
 	if pl.socket {
 		box.linkDir = pl.linkDir

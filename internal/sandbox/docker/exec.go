@@ -195,6 +195,9 @@ func writeFiles(w io.Writer, pl *plan) error {
 	boot := tar.Header{Typeflag: tar.TypeReg, Name: dir.Name + wire.BootName, Mode: 0o600, Uid: dir.Uid, Gid: dir.Gid, Size: int64(len(pl.boot))}
 	// Not readable for the agent: so nobody may trace what it runs of it, from the start.
 	program := tar.Header{Typeflag: tar.TypeReg, Name: wire.ServerPath[1:], Mode: 0o711, Size: info.Size()}
+	if !pl.facts.shares(pl.spec.Runtime) {
+		program.Mode = 0o755 // gVisor runs nothing that it may not read; the program sees to it itself, as it starts
+	}
 	if err := tw.WriteHeader(&dir); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type Sandbox struct {
 	agent   string   // "uid:gid" of the agent
 	linkDir string   // on this machine; "" where the link is an exec
 	volumes []string // overlay volumes
+	unheld  []sandbox.Limit
 }
 
 var _ sandbox.Sandbox = (*Sandbox)(nil)
