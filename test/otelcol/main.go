@@ -24,7 +24,7 @@ func main() {
 		BuildInfo: component.BuildInfo{Command: "otelcol", Description: "collector of the tests", Version: "0.165.0"},
 		Factories: factories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
-			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
+			DefaultScheme: "file", ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
 		}},
 	})
 	if err := cmd.Execute(); err != nil {
