@@ -74,6 +74,7 @@ func (s *suite) measure(ctx context.Context, only string) (err error) {
 		{"gateway", s.gateway},
 		{"agents", s.agents},
 		{"kills", s.kills},
+		{"screen", s.screen},
 	}
 	tw := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "what\tmeasured\tyardstick\tratio\ttarget")

@@ -247,8 +247,7 @@ func (m *model) load() tea.Cmd {
 
 // lookFor begins a search.
 func (m *model) lookFor(query string) tea.Cmd {
-	v := m.view
-	v.search = search{id: v.search.id + 1, query: query, toward: v.search.toward}
+	m.view.seek(query)
 	return m.searchOn()
 }
 
@@ -260,6 +259,7 @@ func (m *model) searchOn() tea.Cmd {
 	}
 	v.search.busy = true
 	gen, id, from, log, s := v.gen, v.search.id, v.search.pos, v.log, newSearcher(v.search.query, v.filter.raw)
+	s.stop = v.search.stop
 	return func() tea.Msg {
 		hits, end, err := s.search(log, from)
 		return foundMsg{gen, id, hits, end, err}

@@ -130,7 +130,7 @@ func (m *model) askFind() {
 		enter: func(m *model, s string) tea.Cmd {
 			switch n := v.search.hits.count(); {
 			case s == "":
-				v.search = search{id: v.search.id + 1}
+				v.seek("")
 			case n == 0 && v.search.toward == 0:
 				m.tell(fmt.Sprintf("%q was not found", s), true)
 			case v.search.toward == 0:
@@ -139,7 +139,7 @@ func (m *model) askFind() {
 			return nil
 		},
 		leave: func(*model) {
-			v.search = search{id: v.search.id + 1}
+			v.seek("")
 			v.cursor, v.follow = from, follow
 		},
 	}

@@ -275,7 +275,7 @@ func (m *model) viewKey(k tea.KeyMsg) tea.Cmd {
 		m.askSave()
 	case is(k, keys.back):
 		if v.search.query != "" {
-			v.search = search{id: v.search.id + 1}
+			v.seek("")
 			return nil
 		}
 		return m.leaveRun(false)

@@ -14,7 +14,7 @@ import (
 )
 
 // frames is how many frames a second are drawn at most.
-const frames = 30
+const frames = 60
 
 // Options say what is shown, and where.
 type Options struct {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/bits"
 	"strings"
+	"sync/atomic"
 	"unicode"
 )
 
@@ -22,7 +23,8 @@ type search struct {
 	hits   bitset
 	pos    int64 // up to where was searched
 	busy   bool
-	toward int // where the cursor goes when something is found: 1 forth, -1 back, 0 nowhere
+	stop   *atomic.Bool // set when nobody wants the answer any more
+	toward int          // where the cursor goes when something is found: 1 forth, -1 back, 0 nowhere
 }
 
 // bitset is a set of events.
@@ -58,6 +60,7 @@ type searcher struct {
 	needles [][]byte
 	fold    bool // capitals do not count
 	raw     bool // everything counts; else what people said and saw
+	stop    *atomic.Bool
 }
 
 func newSearcher(query string, raw bool) searcher {
@@ -96,7 +99,7 @@ func lower(dst, b []byte) []byte {
 func (s searcher) search(log io.ReaderAt, from int64) (hits []uint32, end int64, err error) {
 	buf := make([]byte, scanSize)
 	var folded []byte
-	for end = from; end-from < searchStep; {
+	for end = from; end-from < searchStep && (s.stop == nil || !s.stop.Load()); {
 		n, err := log.ReadAt(buf, end)
 		if n == 0 {
 			return hits, end, eof(err)
@@ -212,6 +215,14 @@ func (s searcher) inList(b []byte, depth int) bool {
 			b = b[1:]
 		}
 	}
+}
+
+// seek begins to look for something else, or with an empty query for nothing.
+func (v *runView) seek(query string) {
+	if v.search.stop != nil {
+		v.search.stop.Store(true)
+	}
+	v.search = search{id: v.search.id + 1, query: query, toward: v.search.toward, stop: &atomic.Bool{}}
 }
 
 // nextHit finds the next item with a hit, or the one before; 0 is none.
