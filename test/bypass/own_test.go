@@ -26,13 +26,24 @@ func ownServers(t *testing.T, s stage, p place) {
 	b := p.open(t, s, nil, "own.example", "own.example:8000", "own.example:5432", "own.example:3000")
 	const get = `GET / HTTP/1.1\r\nHost: own.example\r\n\r\n`
 	steps := []struct{ addr, words, want string }{
-		{"127.0.0.1:80", get, "own"}, {"127.0.0.1:443", "TLS", "own"}, {"127.0.0.1:8000", get, "own"},
-		{"localhost:8000", get, "own"}, {"127.8.8.8:8000", get, "own"}, {"127.0.0.1:5432", "x", "own"},
-		{"[::1]:3000", "x", "own"}, {"localhost:3000", "x", "own"},
-		{"own.example:80", get, "HTTP/1.1"}, {"own.example:443", "TLS", "world"}, {"own.example:8000", get, "HTTP/1.1"},
-		{"own.example:5432", `x\n`, "world"}, {"own.example:3000", `x\n`, "world"},
-		{"1.2.3.4:80", get, "nothing"}, {"1.2.3.4:443", "TLS", "nothing"}, {"1.2.3.4:8000", get, "nothing"},
-		{"1.2.3.4:5432", "x", "nothing"}, {"own.example:8080", get, "nothing"},
+		{"127.0.0.1:80", get, "own"},
+		{"127.0.0.1:443", "TLS", "own"},
+		{"127.0.0.1:8000", get, "own"},
+		{"localhost:8000", get, "own"},
+		{"127.8.8.8:8000", get, "own"},
+		{"127.0.0.1:5432", "x", "own"},
+		{"[::1]:3000", "x", "own"},
+		{"localhost:3000", "x", "own"},
+		{"own.example:80", get, "HTTP/1.1"},
+		{"own.example:443", "TLS", "world"},
+		{"own.example:8000", get, "HTTP/1.1"},
+		{"own.example:5432", `x\n`, "world"},
+		{"own.example:3000", `x\n`, "world"},
+		{"1.2.3.4:80", get, "nothing"},
+		{"1.2.3.4:443", "TLS", "nothing"},
+		{"1.2.3.4:8000", get, "nothing"},
+		{"1.2.3.4:5432", "x", "nothing"},
+		{"own.example:8080", get, "nothing"},
 	}
 	var script, want strings.Builder
 	script.WriteString(toolsDir + "/attempt own")

@@ -182,13 +182,20 @@ func nameRows() []attempt {
 		{group: g, name: "alias", what: "an alias (CNAME) of a private name", sh: `attempt tcp $N.chain.example:22 "SSH-2.0-$T\r\n"`, ctl: unenforced},
 	}
 	for _, r := range []struct{ name, what, addr string }{
-		{"name-of-loopback", "127.0.0.1", "127.0.0.1"}, {"name-of-metadata", "169.254.169.254", "169.254.169.254"},
-		{"name-of-private", "10.0.0.1", "10.0.0.1"}, {"name-of-bridge", "172.17.0.1", "172.17.0.1"},
-		{"name-of-cgnat", "100.64.0.1", "100.64.0.1"}, {"name-of-zero", "0.0.0.0", "0.0.0.0"},
-		{"name-of-stub", "198.18.0.1", "198.18.0.1"}, {"name-of-reserved", "240.0.0.1", "240.0.0.1"},
-		{"name-of-own", "a public address of the host", ownAddr}, {"name-of-loopback6", "::1", "::1"},
-		{"name-of-unique-local", "fd00:ec2::254", "fd00:ec2::254"}, {"name-of-mapped", "::ffff:127.0.0.1", "::ffff:127.0.0.1"},
-		{"name-of-nat64", "127.0.0.1 behind NAT64", "64:ff9b::7f00:1"}, {"name-of-6to4", "169.254.169.254 behind 6to4", "2002:a9fe:a9fe::1"},
+		{"name-of-loopback", "127.0.0.1", "127.0.0.1"},
+		{"name-of-metadata", "169.254.169.254", "169.254.169.254"},
+		{"name-of-private", "10.0.0.1", "10.0.0.1"},
+		{"name-of-bridge", "172.17.0.1", "172.17.0.1"},
+		{"name-of-cgnat", "100.64.0.1", "100.64.0.1"},
+		{"name-of-zero", "0.0.0.0", "0.0.0.0"},
+		{"name-of-stub", "198.18.0.1", "198.18.0.1"},
+		{"name-of-reserved", "240.0.0.1", "240.0.0.1"},
+		{"name-of-own", "a public address of the host", ownAddr},
+		{"name-of-loopback6", "::1", "::1"},
+		{"name-of-unique-local", "fd00:ec2::254", "fd00:ec2::254"},
+		{"name-of-mapped", "::ffff:127.0.0.1", "::ffff:127.0.0.1"},
+		{"name-of-nat64", "127.0.0.1 behind NAT64", "64:ff9b::7f00:1"},
+		{"name-of-6to4", "169.254.169.254 behind 6to4", "2002:a9fe:a9fe::1"},
 	} {
 		rows = append(rows, attempt{
 			group: g, name: r.name, what: "an allowed name that resolves to " + r.what, ctl: unenforced,
