@@ -125,7 +125,7 @@ func (s Setting) shown(text string) string {
 	switch {
 	case s.Secret && text != "":
 		return secret.Hidden
-	case s.Type == TypeURL:
+	case s.Type == TypeURL, s.Type == TypeOrigin:
 		return HideUserinfo(text)
 	case s.mapping():
 		return mappedNames(text)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -41,6 +42,8 @@ func (s Setting) parse(text string, at place) (any, error) {
 		return ParseDuration(text)
 	case TypeURL:
 		return parseURL(text)
+	case TypeOrigin:
+		return parseOrigin(text)
 	case TypePath:
 		return parsePath(text, at)
 	case TypeMounts:
@@ -125,6 +128,23 @@ func parseURL(text string) (string, error) {
 		return "", errors.New("not an http:// or https:// URL") // may hold a password: not repeated
 	}
 	return text, nil
+}
+
+// parseOrigin reads the address of a server that is told secrets.
+func parseOrigin(text string) (string, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(text, "?#"):
+		return "", errors.New("not an address such as https://github.example.com, with nothing but the host") // may hold a password: not repeated
+	case u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()):
+		return text, nil
+	}
+	return "", errors.New("not an https:// address")
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // HideUserinfo hides what a URL has before the @ of its host: a password, or a token in

@@ -18,6 +18,7 @@ const (
 	TypeSize     Type = "size"
 	TypeDuration Type = "duration"
 	TypeURL      Type = "url"
+	TypeOrigin   Type = "origin" // a URL of a host alone, to which keys may travel
 	TypePath     Type = "path"
 	TypeMounts   Type = "org/repo:path,…"
 	TypeList     Type = "list" // comma-separated
@@ -181,7 +182,7 @@ func accountSettings() []Setting {
 			Doc: "RSA key (PEM; literal \\n is fine) that signs the tokens of the agent server's HTTP surface.",
 		},
 		{
-			Name: "INSIGHTS_GITHUB_URL", Key: "github-url", Type: TypeURL, Default: "https://github.com",
+			Name: "INSIGHTS_GITHUB_URL", Key: "github-url", Type: TypeOrigin, Default: "https://github.com",
 			Doc: "The GitHub that org/repo, the GitHub App and tokens belong to: github.com, a GitHub Enterprise Server or a tenant of ghe.com.",
 		},
 		{

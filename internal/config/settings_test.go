@@ -34,6 +34,8 @@ func sample(s config.Setting, home string) (text string, want any) {
 		return "90s", 90 * time.Second
 	case config.TypeURL:
 		return "https://h.example:1/p", "https://h.example:1/p"
+	case config.TypeOrigin:
+		return "https://h.example:1/", "https://h.example:1/"
 	case config.TypePath:
 		return "/x/../y", "/y"
 	case config.TypeMounts:
@@ -114,8 +116,11 @@ func wrong(kind config.Type) []string {
 		config.TypeSize:     {"lots", "-1g", "5m", "1x", "m", "8 gb g"},
 		config.TypeDuration: {"soon", "-1s", "30", "1d"},
 		config.TypeURL:      {"localhost:8000", "ftp://h", "http://", "/p", "http://%zz"},
-		config.TypeMounts:   {"a", "a/b:rel", "a/b:/x,a/b:/y"},
-		config.TypeServers:  {"x", "[]", `{"a":{}}`, `{"a":{"url":"ftp://h"}}`, `{"a":{"url":"http://h","command":"c"}}`, `{"a":{"nope":1}}`, `{} {}`},
+		config.TypeOrigin: {
+			"h.example", "http://h.example", "ftp://h", "https://", "https://u:p@h.example", "https://h.example/p", "https://h.example?q", "https://h.example#f",
+		},
+		config.TypeMounts:  {"a", "a/b:rel", "a/b:/x,a/b:/y"},
+		config.TypeServers: {"x", "[]", `{"a":{}}`, `{"a":{"url":"ftp://h"}}`, `{"a":{"url":"http://h","command":"c"}}`, `{"a":{"nope":1}}`, `{} {}`},
 
 		config.TypeEnvironments: {"x", "[]", `{"a":{}}`, `{"a":{"network":"full","nope":1}}`, `{"a":{"network":"full","env":{"LD_PRELOAD":"x"}}}`, `{"a":{"network":"full","secrets":["GH_TOKEN"]}}`, `{} {}`},
 	}[kind]
