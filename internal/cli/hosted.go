@@ -87,6 +87,7 @@ func (h hosted) within(ctx context.Context, f func(*process) (task.Result, error
 	var served error
 	var wg sync.WaitGroup
 	wg.Go(func() { served = p.serve(serving, func() {}) })
+	wg.Go(func() { p.services.tellLeft(serving) })
 	res, err := f(p)
 	stop()
 	wg.Wait()

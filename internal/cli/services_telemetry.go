@@ -119,3 +119,36 @@ func (v *services) watch(ctx context.Context, spec task.Spec, values map[string]
 	}
 	return r
 }
+
+// tellLeft delivers what earlier processes could not tell of runs that are over, with the
+// settings as they are now: a run's own secrets are erased at its end.
+func (v *services) tellLeft(ctx context.Context) {
+	telemetry.Deliver(ctx, telemetry.Later{
+		Dir: filepath.Join(v.dir, telemetryDir),
+		Options: func(ctx context.Context, run task.ID) (o telemetry.Options, ok bool) {
+			rec, err := v.store.Run(ctx, run)
+			if err != nil || !rec.State.Terminal() {
+				return o, false
+			}
+			o = telemetry.Options{Spec: rec.Spec, Dir: filepath.Join(v.dir, telemetryDir), Client: v.teller}
+			t, now := rec.Spec.Telemetry, v.config.Tell
+			if t.LogsURL == now.LogsURL && t.TracesURL == now.TracesURL {
+				o.LogsToken = now.LogsToken
+			}
+			if t.MirrorURL == now.MirrorURL {
+				o.MirrorToken = now.MirrorToken
+			}
+			return o, true
+		},
+		Read: func(ctx context.Context, spec task.Spec, f func(task.Event)) error {
+			rec, err := v.store.Run(ctx, spec.Run)
+			if err != nil {
+				return err
+			}
+			return v.store.ReadLog(ctx, rec, 0, func(_ []byte, ev task.Event) error {
+				f(ev)
+				return nil
+			})
+		},
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,6 +170,10 @@ func runStartForeground(ctx context.Context, o *startOptions) (err error) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(runner.ErrAbandoned) })()
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	telling.Go(func() { p.services.tellLeft(work) })
+	defer cancel(nil) // before the wait
 	err = background.Serve(work, background.Config{
 		Dir: s.dir, Version: build.Get().Version, Store: s.store, Owner: p.owner, Executor: p.runner,
 		Handlers: p.handlers(), Idle: o.idleEnd, Report: o.report,

@@ -274,7 +274,11 @@ func (s *story) usage(p task.Usage) {
 	s.log("usage_update", severityInfo, s.here(), append([]attribute{text("model", opaque(p.Model))}, tokens(p.Request)...)...)
 }
 
+// tokens are what was used, if anything was.
 func tokens(t task.Tokens) []attribute {
+	if t == (task.Tokens{}) {
+		return nil
+	}
 	return []attribute{
 		number("tokens_input", t.Input), number("tokens_output", t.Output),
 		number("tokens_cached_read", t.CacheRead), number("tokens_cached_write", t.CacheWrite),
