@@ -16,6 +16,9 @@ import (
 // elsewhere is what there is to do about a wall that does not stand.
 const elsewhere = "run nothing there that you do not trust; take another --provider or --runtime"
 
+// ownEnd is what there is to do about a limit that ends more than it should.
+const ownEnd = "set --memory high enough; nobody else is harmed"
+
 // checks asks everything. What cannot be asked is a problem of its own row.
 func (t *test) checks(ctx context.Context) []doctor.Report {
 	seen, err := t.look(ctx)
@@ -276,8 +279,7 @@ func (t *test) limit(r row, l sandbox.Limit, held bool, what string) row {
 	switch {
 	case held:
 	case unheld:
-		r.fix = "use another engine or --provider, or a session with delegated cgroups (version 2)"
-		r.warnings = append(r.warnings, "nothing holds it here")
+		r.warn("nothing holds it here", "use another engine or --provider, or a session with delegated cgroups (version 2)")
 	default:
 		r.wrong(what)
 	}
@@ -289,7 +291,7 @@ func (t *test) processes(ctx context.Context) (row, error) {
 	var tried wire.Tried
 	err := t.tight.probe.ask(ctx, wire.ProbeProcesses, 2*limitPIDs, &tried)
 	if t.gone(ctx, err) {
-		r.warnings = append(r.warnings, "too many processes end their whole sandbox")
+		r.warn("too many processes end their whole sandbox", ownEnd)
 		return r, nil
 	}
 	if err != nil {
@@ -339,7 +341,7 @@ func (t *test) memory(ctx context.Context) (row, error) {
 		_, err = t.tight.client.Health(ctx)
 	}
 	if t.gone(ctx, err) {
-		r.warnings = append(r.warnings, "a process that uses too much ends its whole sandbox")
+		r.warn("a process that uses too much ends its whole sandbox", ownEnd)
 		return r, nil
 	}
 	r.text = fmt.Sprintf("a process that wanted %d MiB of %d was ended: %s", more, limitMemory, tried.Error)

@@ -52,5 +52,8 @@ func broken(r row, err error) doctor.Report {
 	return out
 }
 
+// warn notes what is impaired, and what helps.
+func (r *row) warn(text, fix string) { r.warnings, r.fix = append(r.warnings, text), fix }
+
 // wrong notes a problem.
 func (r *row) wrong(text string) { r.problems = append(r.problems, text) }
