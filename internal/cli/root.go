@@ -50,7 +50,7 @@ nothing behind. Nothing ever runs outside a sandbox.`,
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
 	root.SetHelpCommand(newHelpCmd())
-	inGroup(root, groupRuns, newRunCmd(a, nil), newPsCmd(a, nil), newShowCmd(a, nil), newLogsCmd(a, nil),
+	inGroup(root, groupRuns, newRunCmd(a, nil), newPsCmd(a, nil), newShowCmd(a, nil), newLogsCmd(a, nil), newStatsCmd(a, nil),
 		newTUICmd(a, nil), newWaitCmd(a, nil), newSendCmd(a, nil), newCancelCmd(a, nil), newExecCmd(a, nil), newCpCmd(a, nil),
 		newDiffCmd(a, nil), newApplyCmd(a, nil), newPruneCmd(a, nil))
 	inGroup(root, groupSetup, newSetupBackgroundAgentsCmd(a, nil), newCreateGitHubAppCmd(a, nil),
