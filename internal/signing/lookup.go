@@ -118,6 +118,9 @@ func (c *Client) look(ctx context.Context, op string, repo Repo, branch string, 
 	}
 	if r.Ref != nil {
 		p.tip = r.Ref.Target.tip()
+		if !validOID.MatchString(p.tip.oid) { // it will stand among git's arguments
+			return nil, errs.New(op, errs.Unavailable, "", "GitHub says that %s is at %q", branch, short(p.tip.oid))
+		}
 	}
 	return p, nil
 }
