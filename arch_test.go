@@ -48,7 +48,7 @@ var layers = map[string]int{
 
 	"internal/background": 6, "internal/render": 6, "internal/session": 6, "internal/doctor": 6,
 	"internal/transcript": 7, "internal/stats": 3,
-	"internal/tui/quiet": 0, "internal/tui": 7, "internal/agentserver/serverctl": 7, "internal/cli": 8,
+	"internal/tui/quiet": 0, "internal/tui/longlog": 1, "internal/tui": 7, "internal/agentserver/serverctl": 7, "internal/cli": 8,
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
 
 	// the tests' own programs

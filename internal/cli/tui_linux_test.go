@@ -218,7 +218,7 @@ func TestTheScreensInTmux(t *testing.T) {
 	p.keys("q")
 	p.until("1 runs, by age")
 	p.keys("q")
-	p.until("ready>")
+	p.until("ready> insightscli\nready>")
 	p.text("stty -a | grep -o ' -\\?icanon\\| -\\?echo ' | tr -d '\\n'; echo; echo no more screen")
 	p.keys("Enter")
 	if s := p.until("\nno more screen"); !strings.Contains(s, " icanon echo") || strings.Contains(s, "by age") {

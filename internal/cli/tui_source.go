@@ -168,7 +168,7 @@ func (s screens) Start(ctx context.Context, n tui.NewRun) (task.ID, error) {
 	if err := s.app.ready(ctx, p.config, p.spec); err != nil {
 		return "", err
 	}
-	h := hosted{app: s.app, state: s.state}
+	h := hosted(s)
 	if err := h.submit(ctx, p); err != nil {
 		return "", err
 	}

@@ -17,8 +17,8 @@ type editor struct {
 
 func (e *editor) value() string { return e.before + e.after }
 
-// key takes a key, and reports whether it was one for a text.
-func (e *editor) key(k tea.KeyMsg) bool {
+// key takes a key; one that means nothing in a text is dropped.
+func (e *editor) key(k tea.KeyMsg) {
 	switch k.String() {
 	case "left", "ctrl+b":
 		c := lastCluster(e.before)
@@ -52,11 +52,10 @@ func (e *editor) key(k tea.KeyMsg) bool {
 		}
 	default:
 		if (k.Type != tea.KeyRunes && k.Type != tea.KeySpace) || k.Alt && !k.Paste {
-			return false
+			return
 		}
 		e.insert(string(k.Runes))
 	}
-	return true
 }
 
 func (e *editor) insert(s string) {

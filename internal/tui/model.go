@@ -55,7 +55,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyMsg:
 		return m, m.typed(msg)
 	case tea.MouseMsg:
-		return m, m.settled(m.mouseEvent(msg))
+		m.mouseEvent(msg)
+		return m, m.settled(nil)
 	case tickMsg:
 		m.now = time.Time(msg)
 		return m, tea.Batch(m.tick(), m.refresh())
