@@ -135,6 +135,19 @@ func TestLies(t *testing.T) {
 	w.inStep("fix")
 }
 
+// No branch is made whose name is taken for something else; one that is there already is
+// written to.
+func TestMisleadingNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	w.sh("git switch -qc fix; echo 2 > a.txt; git add a.txt")
+	for _, name := range []string{"origin/main", "heads/main", "refs/x", "tags/v1", "remotes/origin/main", "a\u009b31mb", "a\u202eb", "a\u200bb", "a\u00a0b"} {
+		w.refused("git_signed_commit", args{"message": "fix", "branch": name}, "may take it for something else", "choose another name")
+	}
+	w.git(w.hub.Dir, "update-ref", "refs/heads/origin/work", w.base)
+	w.do("git_signed_commit", args{"message": "fix", "branch": "origin/work"})
+}
+
 // Objects that git would not make, and small ones that stand for endless work, are
 // refused.
 func TestMalformedObjects(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/repo"
@@ -154,10 +156,22 @@ func (j *job) open(ctx context.Context, others ...string) (err error) {
 	if j.remote, err = j.desk.Fetch(ctx, want...); err != nil {
 		return err
 	}
-	if j.branch == j.remote.Default {
+	switch {
+	case j.branch == j.remote.Default:
 		return refuseDefault(j.op, j.branch)
+	case j.tip() == "" && misleads(j.branch):
+		return errs.New(j.op, errs.Usage, "choose another name; leave out origin/ and the like",
+			"no branch is made that is called %q: git or a person may take it for something else", j.branch)
 	}
 	return nil
+}
+
+// misleads reports whether the name of a branch looks like another's: like what git calls
+// something else, or with characters that are not seen.
+func misleads(branch string) bool {
+	first, _, _ := strings.Cut(branch, "/")
+	return slices.Contains([]string{"origin", "refs", "heads", "tags", "remotes"}, first) ||
+		strings.ContainsFunc(branch, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // tip is the commit of the branch on GitHub, or "".
