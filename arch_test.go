@@ -24,7 +24,7 @@ var layers = map[string]int{
 
 	// ports and tools: what several edges speak
 	"internal/sandbox": 1, "internal/link": 1, "internal/secret/seal": 1, "internal/statedb/dberr": 1,
-	"internal/agentserver/proc": 1, "internal/agentserver/relay": 1, "internal/reply": 1, "internal/agentcli": 1, "setup/dotenv": 1,
+	"internal/agentserver/proc": 1, "internal/agentserver/probe": 1, "internal/agentserver/relay": 1, "internal/reply": 1, "internal/agentcli": 1, "setup/dotenv": 1,
 	"internal/ghclient": 1,
 
 	// edges: one thing each, over its own SDK
@@ -48,7 +48,7 @@ var layers = map[string]int{
 
 	"internal/background": 6, "internal/render": 6, "internal/session": 6, "internal/doctor": 6,
 	"internal/transcript": 7, "internal/stats": 3,
-	"internal/tui/quiet": 0, "internal/tui/longlog": 1, "internal/tui": 7, "internal/agentserver/serverctl": 7, "internal/cli": 8,
+	"internal/tui/quiet": 0, "internal/tui/longlog": 1, "internal/tui": 7, "internal/agentserver/serverctl": 7, "internal/selftest": 7, "internal/cli": 8,
 	"cmd/insightscli": 9, "cmd/insights-agent-server": 9,
 
 	// the tests' own programs

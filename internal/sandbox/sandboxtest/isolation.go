@@ -1,9 +1,11 @@
 package sandboxtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +24,7 @@ var isolationTests = []test{
 	{name: "runs as the agent", run: runsAsAgent},
 	{name: "secrets of the boot leave no trace", run: noSecrets},
 	{name: "no privileges", run: noPrivileges},
+	{name: "walls", run: walls},
 	{name: "agent cannot relay the host", run: relay},
 	{name: "agent cannot flood the socket", run: flood},
 }
@@ -159,4 +162,41 @@ func flood(l *lab) {
 	l.want(next, "echo in", "in")
 	cancel()
 	<-started.ended
+}
+
+// walls: what an agent could try, tried by the agent server's own program, leads nowhere; and
+// PID 1 keeps itself closed.
+func walls(l *lab) {
+	if !l.Isolated {
+		return
+	}
+	_, c, _ := l.start()
+	var out bytes.Buffer
+	code, err := c.Exec(l.context(), wire.Command{Argv: []string{wire.ServerPath, wire.ProbeWord}},
+		agent.Stdio{In: strings.NewReader(`{"op":"` + wire.ProbeLook + "\"}\n"), Out: &out})
+	var answer wire.ProbeAnswer
+	var look wire.Look
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), &answer)
+	}
+	if err == nil {
+		err = json.Unmarshal(answer.Result, &look)
+	}
+	if err != nil || code != 0 || len(look.Calls) == 0 || len(look.PID1) == 0 {
+		l.Fatalf("code %d, %v: %s", code, err, out.String())
+	}
+	for _, tried := range []map[string]string{look.Calls, look.PID1} {
+		for what, refusal := range tried {
+			if refusal == "" {
+				l.Errorf("%s worked", what)
+			}
+		}
+	}
+	if !look.NoNewPrivs || look.Seccomp != 2 || look.Runs != "" || len(look.Sockets) > 0 {
+		l.Errorf("no_new_privs %v, seccomp mode %d, /tmp: %q, sockets %v", look.NoNewPrivs, look.Seccomp, look.Runs, look.Sockets)
+	}
+	seen, err := c.Inspect(l.context())
+	if err != nil || seen.Dumpable || seen.Mounts == "" {
+		l.Errorf("PID 1: dumpable %v, %v", seen.Dumpable, err)
+	}
 }
