@@ -68,6 +68,7 @@ func (s *suite) measure(ctx context.Context, only string) (err error) {
 		{"local", s.local},
 		{"throughput", s.throughput},
 		{"concurrency", s.concurrency},
+		{"logs", s.logTools},
 		{"repository", s.repository},
 		{"recovery", s.recovery},
 		{"network", s.network},
