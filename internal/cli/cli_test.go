@@ -129,6 +129,7 @@ func TestRunRefusesAfterTheSettings(t *testing.T) {
 		{"--provider|MODAL_DOCKER|--|true", "provider MODAL_DOCKER is not in this build"},
 		{"--provider|memory|--|true", `unknown provider "memory"`},
 		{"--provider|local|--image|x|--|true", "provider local has no images"},
+		{"--provider|local|--runtime|x|--|true", "provider local has no OCI runtimes"},
 		{"--tools|x|--|true", `--tools: "x" is neither auto nor none`},
 		{"--cpus|x|--|true", `--cpus: "x" is not a number of cores such as 2 or 0.5`},
 		{"--timeout|x|--|true", `--timeout: "x" is not a length of time such as 90s, 30m or 3h`},

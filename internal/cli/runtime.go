@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/Insights/insightscli/internal/build"
+	"github.com/Insights/insightscli/internal/config"
 	"github.com/Insights/insightscli/internal/errs"
 	"github.com/Insights/insightscli/internal/image"
 	"github.com/Insights/insightscli/internal/sandbox"
@@ -37,7 +38,8 @@ func (t *tried) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if t.Captures(spec.Network) {
 		r, err := t.Runtime(ctx, spec.Runtime)
 		if err == nil && r.Foreign {
-			err = t.process.trials.try(ctx, t.process, t.Provider, r, spec)
+			known := filepath.Join(t.process.dir, "cache", "runtimes", r.Key+"-"+build.Get().Version)
+			err = t.process.trials.try(ctx, known, func(ctx context.Context) error { return t.capture(ctx, r, spec) })
 		}
 		if err != nil {
 			return nil, err
@@ -46,6 +48,30 @@ func (t *tried) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	return t.Provider.Create(ctx, spec)
 }
 
+// capture tries whether a restricted network works with a runtime.
+func (t *tried) capture(ctx context.Context, r docker.Runtime, spec sandbox.Spec) error {
+	p := t.process
+	err := selftest.Capture(ctx, selftest.Options{
+		Provider: t.Provider, Name: config.ProviderDocker, Foreign: true, Image: spec.Image, Runtime: spec.Runtime,
+		AgentServer: spec.AgentServer, UID: spec.AgentUID, GID: spec.AgentGID,
+		Dir: filepath.Join(p.dir, "run"), Owner: p.owner.Label(), State: p.db.ID,
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil, errors.Is(err, image.ErrMissing), errors.Is(err, image.ErrStale), errs.KindOf(err) == errs.Unavailable:
+		return err // says nothing about the runtime
+	}
+	return &unfit{errs.New("cli.runtime", errs.Config, "use --network=full, or another --runtime",
+		"the runtime %s cannot have the network level %s: %w", r.Name, spec.Network, err)}
+}
+
+// unfit is what a trial found out about a runtime.
+type unfit struct{ error }
+
+// Unwrap returns the reason.
+func (u *unfit) Unwrap() error { return u.error }
+
 // trials are what is known about foreign runtimes: what works on disk, what does not in
 // this process only, since somebody may mend it.
 type trials struct {
@@ -53,34 +79,27 @@ type trials struct {
 	failed map[string]error
 }
 
-// try finds out, once, whether a restricted network works with a runtime.
-func (t *trials) try(ctx context.Context, p *process, engine *docker.Provider, r docker.Runtime, spec sandbox.Spec) error {
+// try tries something once. That it works is remembered by the file known.
+func (t *trials) try(ctx context.Context, known string, trial func(context.Context) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := filepath.Join(p.dir, "cache", "runtimes", r.Key+"-"+build.Get().Version)
 	if _, err := os.Stat(known); err == nil {
 		return nil
 	}
-	if err := t.failed[r.Key]; err != nil {
+	if err := t.failed[known]; err != nil {
 		return err
 	}
-	err := selftest.Capture(ctx, selftest.Options{
-		Provider: engine, Name: "docker", Foreign: true, Image: spec.Image, Runtime: spec.Runtime,
-		AgentServer: spec.AgentServer, UID: spec.AgentUID, GID: spec.AgentGID,
-		Dir: filepath.Join(p.dir, "run"), Owner: p.owner.Label(), State: p.db.ID,
-	})
-	switch {
-	case err == nil:
+	err := trial(ctx)
+	if err == nil {
 		return remember(known)
-	case ctx.Err() != nil, errors.Is(err, image.ErrMissing), errors.Is(err, image.ErrStale), errs.KindOf(err) == errs.Unavailable:
-		return err // says nothing about the runtime
 	}
-	err = errs.New("cli.runtime", errs.Config, "use --network=full, or another --runtime",
-		"the runtime %s cannot have the network level %s: %w", r.Name, spec.Network, err)
-	if t.failed == nil {
-		t.failed = map[string]error{}
+	var what *unfit
+	if errors.As(err, &what) {
+		if t.failed == nil {
+			t.failed = map[string]error{}
+		}
+		t.failed[known] = err
 	}
-	t.failed[r.Key] = err
 	return err
 }
 

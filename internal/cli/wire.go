@@ -85,7 +85,7 @@ func (a *app) place(ctx context.Context, p *plan, name string) error {
 		name = config.ProviderLocal
 		if err := a.engine(ctx, p.config); err == nil {
 			name = config.ProviderDocker
-		} else if p.spec.Image != "" {
+		} else if p.spec.Image != "" || p.spec.Runtime != "" {
 			return err
 		} else {
 			p.notices = append(p.notices, "no Docker engine answers; the sandbox is made by the provider local")
