@@ -46,7 +46,7 @@ func copied(t *testing.T, log []byte, after uint64) (copied, read string, copyEr
 // very long lines too.
 func TestCopyIsReading(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for round := range 200 {
+	for round := range 50 {
 		var log []byte
 		seq := uint64(0)
 		for range r.IntN(400) {

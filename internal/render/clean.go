@@ -234,3 +234,60 @@ func CleanText(s string) string {
 	}
 	return out.String()
 }
+
+// Cleaner is [CleanText] for text that comes in pieces, of which one may end inside a
+// character, a sequence or a line.
+type Cleaner struct {
+	// Color keeps colours, and with them the redrawing of lines: it is for what a terminal
+	// shows later.
+	Color bool
+
+	c    cleaner
+	line []byte // whose end is to come, and which may be drawn anew
+	buf  []byte
+}
+
+// maxRedraw bounds a line that can be drawn anew.
+const maxRedraw = 64 << 10
+
+// Append appends the cleaned src to dst. Without colour the last line waits for its end.
+func (c *Cleaner) Append(dst, src []byte) []byte {
+	c.c.color = c.Color
+	if c.Color {
+		return c.c.append(dst, src)
+	}
+	c.buf = c.c.append(c.buf[:0], src)
+	return c.lines(dst, c.buf)
+}
+
+func (c *Cleaner) lines(dst, b []byte) []byte {
+	const redraw = "\r\x1b[K"
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, '\n') + 1
+		part := b[:max(i, 0)]
+		if i == 0 {
+			part = b
+		}
+		b = b[len(part):]
+		if j := bytes.LastIndex(part, []byte(redraw)); j >= 0 {
+			c.line, part = c.line[:0], part[j+len(redraw):]
+		}
+		c.line = append(c.line, part...)
+		if i > 0 || len(c.line) > maxRedraw {
+			dst = append(dst, c.line...)
+			c.line = c.line[:0]
+		}
+	}
+	return dst
+}
+
+// End appends what still waits at the end of the stream.
+func (c *Cleaner) End(dst []byte) []byte {
+	if c.Color {
+		return c.c.end(dst)
+	}
+	dst = c.lines(dst, c.c.end(nil))
+	dst = append(dst, c.line...)
+	c.line = nil
+	return dst
+}
