@@ -21,5 +21,5 @@ func unheld(box sandbox.Sandbox) []string {
 		return nil
 	}
 	return []string{strings.Join(flags, " and ") + " cannot be enforced here: no cgroup of this user has that controller; " +
-		"use --provider docker, or a user session that delegates it"}
+		"use another provider or engine, or a user session that delegates it"}
 }
