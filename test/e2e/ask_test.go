@@ -69,6 +69,33 @@ func TestLeaveIsAskedForAtTheTerminal(t *testing.T) {
 	}
 }
 
+// On the screen the request is answered in place, and the run is ended in order.
+func TestLeaveIsAskedForOnTheScreen(t *testing.T) {
+	for _, a := range []agent{claude, codex} {
+		one(t, a, func(w *world) {
+			s := w.terminal(append(append([]string{"run"}, append(w.flags, asking(a)...)...),
+				w.script(bash("echo allowed > allowed.txt"), say("that was it")))...)
+			s.until("the agent asks for leave")
+			s.presses("a")
+			s.until("The agent asks for leave")
+			s.presses("1")
+			s.until("that was it")
+			s.until("turn 1:")
+			s.presses("X")
+			s.until("End the run in order")
+			s.presses("y")
+			s.until("\x1b[?1049l")
+			s.until("completed in") // as plain prints it
+			if err := s.cmd.Wait(); err != nil {
+				w.t.Errorf("%v\n%s", err, &s.seen)
+			}
+			if diff := w.must("diff", "latest"); !strings.Contains(diff, "+allowed") {
+				w.t.Errorf("diff %q\n%s", diff, &s.seen)
+			}
+		})
+	}
+}
+
 // screen is the program at a terminal, and somebody before it.
 type screen struct {
 	w    *world
@@ -130,6 +157,14 @@ func (s *screen) until(words string) {
 func (s *screen) types(line string) {
 	s.w.t.Helper()
 	if _, err := s.ptmx.WriteString(line + "\n"); err != nil {
+		s.w.t.Fatal(err)
+	}
+}
+
+// presses presses keys.
+func (s *screen) presses(keys string) {
+	s.w.t.Helper()
+	if _, err := s.ptmx.WriteString(keys); err != nil {
 		s.w.t.Fatal(err)
 	}
 }
