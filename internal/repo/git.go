@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/gitproc"
 )
 
 // Bounds of one git process. An answer is short; what is long is streamed.
@@ -23,12 +24,11 @@ const (
 	maxComplain = 8 << 10  // bytes of standard error that are kept
 )
 
-// inherited names the variables of Options.Environ that git may see: where it finds
-// its programs, the user's ssh agent, and the way out of the network.
-const inherited = " PATH HOME XDG_CONFIG_HOME SSH_AUTH_SOCK SUDO_UID TMPDIR" +
-	" HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy" +
-	" SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO CURL_CA_BUNDLE" +
-	" USERPROFILE HOMEDRIVE HOMEPATH SYSTEMROOT SystemRoot TEMP TMP PATHEXT ComSpec "
+// inherited are the variables of Options.Environ that git may see beside the common ones:
+// where the user's own configuration lies, and their ssh agent.
+func inherited() []string {
+	return []string{"HOME", "XDG_CONFIG_HOME", "SSH_AUTH_SOCK", "SUDO_UID", "USERPROFILE", "HOMEDRIVE", "HOMEPATH"}
+}
 
 // git runs the host's git binary, hardened: it never prompts, reads no
 // configuration but that of the git directory it is pointed at, and runs no hook,
@@ -45,48 +45,20 @@ func newGit(bin string, environ []string) *git {
 	if bin == "" {
 		bin = "git"
 	}
-	g := &git{bin: bin}
-	hasPath := false
-	for _, kv := range environ {
-		name, _, _ := strings.Cut(kv, "=")
-		if strings.Contains(inherited, " "+name+" ") {
-			g.env = append(g.env, kv)
-			hasPath = hasPath || name == "PATH"
-		}
-	}
-	if !hasPath {
-		g.env = append(g.env, "PATH=/usr/local/bin:/usr/bin:/bin")
-	}
+	g := &git{bin: bin, env: gitproc.Environ(environ, inherited()...)}
 	g.env = append(g.env,
-		"LC_ALL=C", "LANG=C",
-		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=never",
-		"GCM_INTERACTIVE=never",
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_PAGER=cat",
 		"GIT_ALLOW_PROTOCOL=file:git:http:https:ssh",
 		"GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=15 -oForwardAgent=no -oClearAllForwardings=yes -oPermitLocalCommand=no",
 	)
 	return g
 }
 
-// overrides stand before every command and win over a repository's own
-// configuration. Whatever can run a program or write on its own is turned off.
+// overrides stand before every command and win over a repository's own configuration.
 func overrides() []string {
-	set := []string{
-		"core.fsmonitor=false", "core.hooksPath=" + os.DevNull, "core.pager=cat",
-		"core.attributesFile=" + os.DevNull, "core.alternateRefsCommand=", "core.gitProxy=",
-		"core.askPass=false", "credential.helper=", "core.logAllRefUpdates=false",
-		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "fetch.recurseSubmodules=false",
-		"fetch.writeCommitGraph=false", "fetch.prune=false", "fetch.pruneTags=false",
-		"protocol.ext.allow=never", "color.ui=false", "advice.detachedHead=false",
-		"commit.gpgSign=false", "tag.gpgSign=false", "log.showSignature=false",
-		"http.lowSpeedLimit=1000", "http.lowSpeedTime=30",
-	}
-	out := make([]string, 0, 2*len(set))
-	for _, kv := range set {
-		out = append(out, "-c", kv)
-	}
-	return out
+	return gitproc.Settings(
+		"core.logAllRefUpdates=false", "fetch.recurseSubmodules=false", "fetch.writeCommitGraph=false",
+		"fetch.prune=false", "fetch.pruneTags=false", "advice.detachedHead=false",
+	)
 }
 
 // call is one git process.
@@ -205,11 +177,11 @@ func (g *git) run(ctx context.Context, c call) error {
 	defer stalled(nil)
 
 	cmd := g.command(watched, c)
-	says := &tail{limit: maxComplain}
+	says := &gitproc.Tail{Limit: maxComplain}
 	if c.stall > 0 {
 		timer := time.AfterFunc(c.stall, func() { stalled(errStalled) })
 		defer timer.Stop()
-		says.touch = func() { timer.Reset(c.stall) }
+		says.Touch = func() { timer.Reset(c.stall) }
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, says
 	err := cmd.Run()
@@ -269,27 +241,6 @@ func exitCode(err error) int {
 	}
 	return -1
 }
-
-// tail keeps the last bytes that were written to it.
-type tail struct {
-	limit int
-	touch func()
-	buf   []byte
-}
-
-// Write implements io.Writer and never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	if t.touch != nil {
-		t.touch()
-	}
-	t.buf = append(t.buf, p...)
-	if over := len(t.buf) - t.limit; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string { return string(t.buf) }
 
 // limited is a buffer that refuses more than it was allowed.
 type limited struct {

@@ -211,6 +211,7 @@ func TestStalledCloneIsGivenUpAndMadeAgain(t *testing.T) {
 		t.Fatalf("left behind: %q, %v", left, err)
 	}
 	s.answer(nil)
+	f.cache.stall = fetchStall                       // a machine may be busy
 	writeAt(t, f.mirrorOf(r)+".tmp", "half", "made") // as a killed process leaves it
 	f.roundTrip(r)
 	if left, err := filepath.Glob(filepath.Join(f.cache.mirrorsDir(), "*.tmp")); err != nil || len(left) > 0 {

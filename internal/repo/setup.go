@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/Insights/insightscli/internal/errs"
+	"github.com/Insights/insightscli/internal/gitproc"
 	"github.com/Insights/insightscli/internal/link/wire"
 )
 
@@ -40,7 +41,7 @@ func (i inside) command(args ...string) wire.Command {
 
 // run runs git and returns the code it ended with, and what it complained about.
 func (i inside) run(ctx context.Context, stdout io.Writer, stdin io.Reader, args ...string) (int, string, error) {
-	says := &tail{limit: maxComplain}
+	says := &gitproc.Tail{Limit: maxComplain}
 	if stdin == nil {
 		stdin = bytes.NewReader(nil)
 	}

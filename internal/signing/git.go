@@ -12,12 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Insights/insightscli/internal/gitproc"
 	"github.com/Insights/insightscli/internal/secret"
 )
-
-// inherited names the variables of Options.Environ that git may see.
-const inherited = " PATH TMPDIR HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy" +
-	" SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO CURL_CA_BUNDLE SYSTEMROOT SystemRoot TEMP TMP PATHEXT ComSpec "
 
 const (
 	readBound = 2 * time.Minute
@@ -37,23 +34,7 @@ func newGit(bin string, environ []string) *git {
 	if bin == "" {
 		bin = "git"
 	}
-	g := &git{bin: bin}
-	path := false
-	for _, kv := range environ {
-		name, _, _ := strings.Cut(kv, "=")
-		if strings.Contains(inherited, " "+name+" ") {
-			g.env = append(g.env, kv)
-			path = path || name == "PATH"
-		}
-	}
-	if !path {
-		g.env = append(g.env, "PATH=/usr/local/bin:/usr/bin:/bin")
-	}
-	g.env = append(g.env,
-		"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull,
-		"GIT_ATTR_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_PAGER=cat", "GIT_ALLOW_PROTOCOL=http:https",
-	)
-	return g
+	return &git{bin: bin, env: append(gitproc.Environ(environ), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_ALLOW_PROTOCOL=http:https")}
 }
 
 // call is one git process.
@@ -94,16 +75,11 @@ func (g *git) run(ctx context.Context, c call) error {
 	}
 	limit, cancel := context.WithTimeoutCause(ctx, c.bound, fmt.Errorf("git %s did not end within %s", c.args[0], c.bound))
 	defer cancel()
-	args := []string{
-		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull, "-c", "credential.helper=",
-		"-c", "core.attributesFile=" + os.DevNull, "-c", "gc.auto=0", "-c", "maintenance.auto=false",
-		"-c", "push.gpgSign=false", "-c", "push.recurseSubmodules=no", "-c", "http.followRedirects=false",
-		"-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=30", "--git-dir=" + c.bare,
-	}
+	args := append(gitproc.Settings("push.gpgSign=false", "push.recurseSubmodules=no", "http.followRedirects=false"), "--git-dir="+c.bare)
 	cmd := exec.CommandContext(limit, g.bin, append(args, c.args...)...)
 	cmd.Dir, cmd.Env = c.bare, append(append([]string{}, g.env...), c.env...)
 	cmd.Stdin, cmd.Stdout, cmd.WaitDelay = c.in, c.out, 2*time.Second
-	var says tail
+	says := gitproc.Tail{Limit: maxSays}
 	cmd.Stderr = &says
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -113,7 +89,7 @@ func (g *git) run(ctx context.Context, c call) error {
 	case limit.Err() != nil:
 		return context.Cause(limit)
 	case errors.As(err, &exit):
-		return &gitError{verb: c.args[0], says: string(says), code: exit.ExitCode()}
+		return &gitError{verb: c.args[0], says: says.String(), code: exit.ExitCode()}
 	}
 	return fmt.Errorf("git %s: %w", c.args[0], err)
 }
@@ -171,16 +147,4 @@ func authorize(server string, token secret.String) []string {
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http." + server + "/.extraHeader",
 		"GIT_CONFIG_VALUE_0=Authorization: Basic " + basic,
 	}
-}
-
-// tail keeps the last bytes that were written to it.
-type tail []byte
-
-// Write implements io.Writer and never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
-	if over := len(*t) - maxSays; over > 0 {
-		*t = append((*t)[:0], (*t)[over:]...)
-	}
-	return len(p), nil
 }
