@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/Insights/insightscli/internal/linediff"
 	"github.com/Insights/insightscli/internal/render"
 )
 
@@ -184,8 +185,8 @@ func (t *toolCall) changeCount() string {
 			continue
 		}
 		n++
-		for _, l := range diffLines(c.old, c.new) {
-			switch l.op {
+		for _, l := range linediff.Lines(c.old, c.new) {
+			switch l.Op {
 			case '+':
 				plus++
 			case '-':
@@ -204,7 +205,7 @@ func (t *toolCall) contentRows(width int) []row {
 	for _, c := range t.content {
 		if c.path != "" {
 			rows = append(rows, text(cut("--- "+cleanLine(c.path), width), bold))
-			rows = append(rows, changeRows(diffLines(c.old, c.new), width)...)
+			rows = append(rows, changeRows(linediff.Lines(c.old, c.new), width)...)
 			continue
 		}
 		rows = append(rows, fencedRows(clean(short(c.text)), width)...)
