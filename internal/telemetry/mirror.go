@@ -42,20 +42,20 @@ type mirror struct {
 // event takes the next event. There is an entry for it, and before it one for what the
 // agent has said, if that is over with it.
 func (m *mirror) event(ev task.Event) []entry {
-	if ev.Kind == task.KindAgent {
-		if kind, body := m.update(ev); kind == "agent_message_chunk" {
-			if m.said.Len() == 0 {
-				m.at = ev.At
-			}
-			if m.said.Len() < maxMirrored*4 {
-				m.said.WriteString(body)
-			}
-			return nil
-		} else if kind != "" {
-			return append(m.flush(), entry{ev.At, severityInfo, wire.EventUpdate, kind, body})
-		}
+	if ev.Kind != task.KindAgent {
+		return append(m.flush(), m.other(ev))
 	}
-	return append(m.flush(), m.other(ev))
+	kind, body := m.update(ev)
+	if kind != "agent_message_chunk" {
+		return append(m.flush(), entry{ev.At, severityInfo, wire.EventUpdate, kind, body})
+	}
+	if m.said.Len() == 0 {
+		m.at = ev.At
+	}
+	if m.said.Len() < maxMirrored*4 {
+		m.said.WriteString(body)
+	}
+	return nil
 }
 
 // flush is the entry of what the agent has said.
@@ -127,23 +127,22 @@ func (m *mirror) other(ev task.Event) entry {
 		e.body = outputBody(ev)
 	case e.method == wire.EventTurnComplete:
 		e.body = "[turn_end] " + stop
-	case e.method == "_insights/error":
-		e.severity = severityError
-		fallthrough
-	case ev.Kind == task.KindNotice:
+	case e.method == "_insights/error", ev.Kind == task.KindNotice:
 		if message != "" {
 			e.body = message
 		}
-		e.severity = max(e.severity, levelSeverity(level))
-		if level == "debug" {
-			e.severity = severityDebug
+		if e.severity = severityOf(level); e.method == "_insights/error" {
+			e.severity = severityError
 		}
 	}
 	return e
 }
 
-func levelSeverity(level string) int {
+// severityOf is the severity of a notice's level.
+func severityOf(level string) int {
 	switch level {
+	case "debug":
+		return severityDebug
 	case "warn", "warning":
 		return severityWarn
 	case "error":
