@@ -96,44 +96,66 @@ func (t *test) hostPaths(s seen) row {
 // judgeMount says what is wrong with a mount, and whether it was asked for.
 func (t *test) judgeMount(m mountpoint, expected []sandbox.Mount, device string) (why string, ours bool) {
 	for _, e := range expected {
-		if e.Target != m.target {
-			continue
+		if e.Target == m.target {
+			return wrongSource(m, e), true
 		}
-		switch {
-		case e.ReadOnly && !m.readOnly:
-			return m.target + " can be written to", true
-		// Kernels that do not tell the root of a mount say "/".
-		case m.root != "/" && !strings.HasSuffix(e.Source, m.root) && !strings.HasSuffix(m.root, e.Source):
-			return fmt.Sprintf("%s is %s, not %s", m.target, m.root, e.Source), true
-		}
-		return "", true
 	}
-	local := t.Name == config.ProviderLocal
+	if t.Name == config.ProviderLocal {
+		return wrongLocal(m, device), false
+	}
+	if m.target == "/" || slices.Contains(engineFiles(), m.target) {
+		return "", false
+	}
+	return wrongKernel(m), false
+}
+
+// wrongSource judges a mount that was asked for.
+func wrongSource(m mountpoint, e sandbox.Mount) string {
 	switch {
-	case m.target == "/":
-		if local && m.kind != "tmpfs" {
-			return "/ is a file system of kind " + m.kind, false
+	case e.ReadOnly && !m.readOnly:
+		return m.target + " can be written to"
+	// Kernels that do not tell the root of a mount say "/".
+	case m.root != "/" && !strings.HasSuffix(e.Source, m.root) && !strings.HasSuffix(m.root, e.Source):
+		return fmt.Sprintf("%s is %s, not %s", m.target, m.root, e.Source)
+	}
+	return ""
+}
+
+// wrongLocal judges a mount of a sandbox that has no image: a part of its own root, one of
+// the directories of the host's programs, or a device.
+func wrongLocal(m mountpoint, device string) string {
+	own := m.kind == "tmpfs" && m.device == device
+	switch {
+	case m.target == "/" && m.kind != "tmpfs":
+		return "/ is a file system of kind " + m.kind
+	case m.target == "/", own && slices.Contains([]string{"/tmp", "/run", "/home/agent"}, m.target):
+		return ""
+	case path.Dir(m.target) == "/dev":
+		return ""
+	case slices.ContainsFunc(systemDirs(), func(dir string) bool { return under(m.target, dir) }):
+		if !m.readOnly {
+			return m.target + " can be written to"
 		}
-		return "", false
-	case m.kind == "sysfs" && !m.readOnly:
-		return m.target + " can be written to", false
-	case slices.Contains(engineFiles(), m.target) && !local:
-		return "", false
-	case local && m.kind == "tmpfs" && m.device == device && slices.Contains([]string{"/tmp", "/run", "/home/agent"}, m.target):
-		return "", false
+		return ""
+	}
+	return wrongKernel(m)
+}
+
+// wrongKernel judges a mount that can only be one of what the kernel makes by itself.
+func wrongKernel(m mountpoint) string {
+	if m.kind == "sysfs" && !m.readOnly {
+		return m.target + " can be written to"
 	}
 	for at, kinds := range kernelMounts() {
-		if under(m.target, at) && (slices.Contains(kinds, m.kind) || at == "/dev" && path.Dir(m.target) == at && local) {
-			return "", false
+		if under(m.target, at) && slices.Contains(kinds, m.kind) {
+			return ""
 		}
 	}
-	if local && slices.ContainsFunc(systemDirs(), func(dir string) bool { return under(m.target, dir) }) {
-		if m.readOnly {
-			return "", false
-		}
-		return m.target + " can be written to", false
+	mode := "writable"
+	if m.readOnly {
+		mode = "read-only"
 	}
-	return fmt.Sprintf("%s (%s, %s) is mounted at %s", m.root, m.kind, map[bool]string{true: "read-only", false: "writable"}[m.readOnly], m.target), false
+	return fmt.Sprintf("%s (%s, %s) is mounted at %s", m.root, m.kind, mode, m.target)
 }
 
 func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }

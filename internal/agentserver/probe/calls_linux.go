@@ -30,14 +30,14 @@ func tryCalls() map[string]string {
 		"chroot":              func() error { return unix.Chroot("/") },
 		"pivot_root":          func() error { return unix.PivotRoot("/", "/") },
 		"mknod":               mknod,
-		"bpf":                 func() error { return raw(unix.SYS_BPF, 0, 0, 0) },
+		"bpf":                 func() error { return raw(unix.SYS_BPF, 0) },
 		"perf_event_open":     perf,
 		"keyctl":              func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); return err },
-		"init_module":         func() error { return raw(unix.SYS_FINIT_MODULE, ^uintptr(0), 0, 0) },
-		"kexec_load":          func() error { return raw(unix.SYS_KEXEC_LOAD, 0, 0, 0) },
+		"init_module":         func() error { return raw(unix.SYS_FINIT_MODULE, ^uintptr(0)) },
+		"kexec_load":          func() error { return raw(unix.SYS_KEXEC_LOAD, 0) },
 		"open_by_handle_at":   handle,
 		"setuid 0":            func() error { return setuid() },
-		"setgroups":           func() error { return raw(unix.SYS_SETGROUPS, 0, 0, 0) },
+		"setgroups":           func() error { return raw(unix.SYS_SETGROUPS, 0) },
 		"capset":              raise,
 		"sethostname":         func() error { return unix.Sethostname([]byte("probe")) },
 		"write /proc/sys":     func() error { return writable("/proc/sys/kernel/core_pattern") },
@@ -59,8 +59,9 @@ func tryCalls() map[string]string {
 	return out
 }
 
-func raw(number, a, b, c uintptr) error {
-	_, _, errno := syscall.RawSyscall(number, a, b, c)
+// raw makes a call whose other arguments are 0.
+func raw(number, first uintptr) error {
+	_, _, errno := syscall.RawSyscall(number, first, 0, 0)
 	if errno == 0 {
 		return nil
 	}
@@ -136,7 +137,7 @@ func handle() error {
 }
 
 // setuid becomes root, in this one thread, which ends with the goroutine.
-func setuid() error { return onOwnThread(func() error { return raw(unix.SYS_SETRESUID, 0, 0, 0) }) }
+func setuid() error { return onOwnThread(func() error { return raw(unix.SYS_SETRESUID, 0) }) }
 
 // raise takes every capability.
 func raise() error {

@@ -109,7 +109,7 @@ func cpuTime(ctx context.Context, threads int) (any, error) {
 	for range threads {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				for range 10_000 { //nolint:revive // that is the point
+				for range 10_000 {
 				}
 			}
 		})
