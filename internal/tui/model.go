@@ -50,7 +50,7 @@ func (m *model) Init() tea.Cmd {
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
+		m.width, m.height = size(msg.Width, 80), size(msg.Height, 24)
 		return m, m.settled(nil)
 	case tea.KeyMsg:
 		return m, m.typed(msg)
@@ -75,6 +75,14 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	}
 	return m, nil
+}
+
+// size is a length of the terminal; one that tells none, as a serial line, has the usual.
+func size(told, usual int) int {
+	if told <= 0 {
+		return usual
+	}
+	return told
 }
 
 // typed takes keys. What comes faster than it is read comes at once, and is not one key.
