@@ -169,9 +169,7 @@ func TestForeignRuntime(t *testing.T) {
 	o := options(t, config.ProviderDocker)
 	o.Runtime = "runsc"
 	r, err := o.Provider.(*docker.Provider).Runtime(t.Context(), o.Runtime)
-	if err != nil {
-		t.Skip("needs an engine with runsc: ", err)
-	}
+	testenv.Need(t, "an engine with the runtime runsc", err == nil)
 	if o.Foreign = r.Foreign; !o.Foreign {
 		t.Error("runsc is taken for a runtime of the engine's own kernel")
 	}
