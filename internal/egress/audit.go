@@ -38,22 +38,37 @@ type AuditFile struct {
 	err   error
 }
 
-// OpenAudit opens or makes a file, which goes on where it ended. limit is its size at most;
+// OpenAudit opens or makes a file, which goes on where it ended: a line that was cut off
+// there, by the end of a process or a full disk, is ended first. limit is its size at most;
 // 0 is AuditLimit.
 func OpenAudit(path string, limit int64) (*AuditFile, error) {
 	if limit <= 0 {
 		limit = AuditLimit
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit file: %w", err)
 	}
-	info, err := f.Stat()
+	size, err := endLine(f)
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("open the audit file: %w", err)
 	}
-	return &AuditFile{file: f, size: info.Size(), limit: limit}, nil
+	return &AuditFile{file: f, size: size, limit: limit}, nil
+}
+
+// endLine ends the last line of a file, if it is not, and returns the size.
+func endLine(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return 0, err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, info.Size()-1); err != nil || last[0] == '\n' {
+		return info.Size(), err
+	}
+	n, err := f.WriteString("\n")
+	return info.Size() + int64(n), err
 }
 
 // Add writes one record. The one that would be too much is replaced by the last line, which

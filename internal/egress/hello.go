@@ -20,6 +20,7 @@ const watched = 256 << 10
 // Types of record and of handshake message.
 const (
 	recordChange    = 20
+	recordAlert     = 21
 	recordHandshake = 22
 	recordData      = 23
 	typeClientHello = 1
@@ -179,8 +180,16 @@ func oneName(data []byte) (string, error) {
 	return string(name), nil
 }
 
-// secondHello reports whether a record that begins with b (its header, and the six bytes
-// behind) is a ClientHello in the clear, and not an encrypted message that looks like one.
+// secondHello reports whether a record of handshake bytes that begins with b (its header, and
+// up to six bytes behind) begins a ClientHello in the clear, and is not an encrypted message
+// that looks like one. Encrypted ones are longer than six bytes, and a record without any is
+// read by some servers as if it were not there.
 func secondHello(b []byte) bool {
-	return len(b) == recordLen+6 && b[0] == recordHandshake && b[5] == typeClientHello && b[6] == 0 && b[9] == 3
+	switch size := binary.BigEndian.Uint16(b[3:]); {
+	case size == 0:
+		return true
+	case size < 6:
+		return len(b) > recordLen && b[5] == typeClientHello
+	}
+	return len(b) == recordLen+6 && b[5] == typeClientHello && b[6] <= 1 && b[9] == 3
 }

@@ -93,11 +93,11 @@ func (g *Gate) upTLS(p *passage) error {
 		}
 		size := int(binary.BigEndian.Uint16(b[3:]))
 		if b[0] == recordHandshake {
-			if b, _ = p.client.in.Peek(recordLen + 6); secondHello(b) {
+			if b, _ = p.client.in.Peek(recordLen + min(size, 6)); secondHello(b) {
 				err = p.hello()
 			}
 			seen = watched
-		} else if b[0] == recordChange || b[0] == recordData {
+		} else if b[0] == recordChange || b[0] == recordData || b[0] == recordAlert {
 			seen += recordLen + size
 			err = g.buffers.copyN(p.target, p.client, int64(recordLen+size), &p.up)
 		} else {
@@ -188,7 +188,7 @@ func (g *Gate) judgeRequest(p *passage, h *head, requests bool) error {
 	}
 	if _, ok := g.cfg.Set.Request(to.name, to.port, h.method, h.path); !ok {
 		path, _, _ := strings.Cut(h.path, "?")
-		reason := fmt.Sprintf("the network policy does not allow %s http://%s%s", h.method, to, short(path))
+		reason := fmt.Sprintf("the network policy does not allow %s http://%s%s", short(h.method), to, short(path))
 		return p.refuse(page(403, to, reason, ""), "%s", reason)
 	}
 	return nil

@@ -61,6 +61,9 @@ func (p *plainProxy) dial(ctx context.Context, _, address string) (net.Conn, err
 // failed answers a request that was allowed, and cannot be carried out.
 func (p *plainProxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	to, _ := proxyPlace(r.URL.Host, 80)
+	if c, ok := w.(*countedWriter); ok {
+		c.failed = true
+	}
 	p.gate.refused(to, err, nil)
 	writeRefusal(w, to, err)
 }
@@ -123,9 +126,12 @@ func (c *proxyClient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = body
 	counted := &countedWriter{ResponseWriter: w}
 	c.gate.plain.forward.ServeHTTP(counted, r)
+	if counted.failed {
+		return // and that is recorded
+	}
 	c.gate.record(Record{
-		Run: c.gate.cfg.Run, Name: to.name, Port: to.port, Verdict: "allow", Rule: allowed,
-		Request: r.Method, Sent: body.n.Load(), Received: counted.n,
+		Name: to.name, Port: to.port, Verdict: "allow", Rule: allowed,
+		Request: short(r.Method), Sent: body.n.Load(), Received: counted.n,
 	})
 }
 
@@ -140,7 +146,7 @@ func (g *Gate) judgePlain(to place, r *http.Request) (allowed string, err error)
 	case set.Requests(to.name, to.port):
 		var ok bool
 		if allowed, ok = set.Request(to.name, to.port, r.Method, r.URL.RequestURI()); !ok {
-			return "", deny("", "the network policy does not allow %s http://%s%s", r.Method, to, short(r.URL.EscapedPath()))
+			return "", deny("", "the network policy does not allow %s http://%s%s", short(r.Method), to, short(r.URL.EscapedPath()))
 		}
 	}
 	return allowed, nil
@@ -217,7 +223,8 @@ func (b *countedBody) Read(p []byte) (int, error) {
 // countedWriter counts what is written of the body of a response.
 type countedWriter struct {
 	http.ResponseWriter
-	n int64
+	n      int64
+	failed bool // there is no response, but a refusal
 }
 
 // Write implements io.Writer.

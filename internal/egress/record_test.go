@@ -98,6 +98,44 @@ func TestDenialsOfManyPlaces(t *testing.T) {
 	})
 }
 
+// A line that was cut off, as by the end of a process, does not take the next with it.
+func TestAuditFileGoesOnBehindATornLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	for _, torn := range []string{`{"time":"2026-`, "", `{"a":1}` + "\n"} {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(torn); err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		a, err := OpenAudit(path, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Add(Record{Run: "run", Name: "h.test", Verdict: "deny"})
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole int
+	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	for _, line := range lines {
+		var r Record
+		if json.Unmarshal([]byte(line), &r) == nil && r.Name == "h.test" {
+			whole++
+		}
+	}
+	if whole != 3 || len(lines) != 5 {
+		t.Errorf("%d of 3 records in\n%s", whole, b)
+	}
+}
+
 func TestAuditFileIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	for range 2 { // it goes on where it ended

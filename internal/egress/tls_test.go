@@ -194,6 +194,8 @@ func TestWhatIsNeitherTLSNorHTTP(t *testing.T) {
 func TestSecondHelloIsJudged(t *testing.T) {
 	first := hello(names("good.test"))
 	change, early := "\x14\x03\x03\x00\x01\x01", "\x17\x03\x03\x00\x05early"
+	long := hello(names("evil.test"))
+	long[6] = 1                                                        // of a length that only some servers take
 	finished := "\x16\x03\x03\x00\x08\x01\xff\x01\x02\x03\x04\x05\x06" // encrypted: looks like nothing
 	for name, c := range map[string]struct {
 		text   string
@@ -203,6 +205,11 @@ func TestSecondHelloIsJudged(t *testing.T) {
 		"another":                    {string(first) + string(hello(names("evil.test"))), false},
 		"another behind early data":  {string(first) + early + change + early + string(hello(names("evil.test"))), false},
 		"another in pieces":          {string(first) + change + string(records(9, hello(names("evil.test"))[5:])), false},
+		"another octet by octet":     {string(first) + change + string(records(1, hello(names("evil.test"))[5:])), false},
+		"another behind an alert":    {string(first) + "\x15\x03\x03\x00\x02\x01\x5a" + string(hello(names("evil.test"))), false},
+		"another behind nothing":     {string(first) + "\x16\x03\x03\x00\x00" + string(hello(names("evil.test"))), false},
+		"another, very long":         {string(first) + string(long), false},
+		"an alert, and the end":      {string(first) + "\x15\x03\x03\x00\x02\x02\x30", true},
 		"TLS 1.2":                    {string(first) + "\x16\x03\x03\x00\x02\x10\x00" + change + finished + early, true},
 		"TLS 1.2, resumed":           {string(first) + change + finished + early, true},
 		"an end within a record":     {string(first) + early[:7], true},
