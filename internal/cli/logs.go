@@ -106,6 +106,7 @@ func runLogs(ctx context.Context, o *logsOptions) error {
 	if err != nil {
 		return err
 	}
+	recs = distinct(recs)
 	rec := recs[0]
 	switch {
 	case len(recs) > 1:

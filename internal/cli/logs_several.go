@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/Insights/insightscli/internal/journal"
@@ -25,6 +26,16 @@ func (o *logsOptions) printAll(ctx context.Context, s *state, recs []journal.Rec
 		show = followRuns
 	}
 	return errors.Join(show(ctx, all), flush())
+}
+
+// distinct leaves out runs that were named before.
+func distinct(recs []journal.Record) []journal.Record {
+	known := map[task.ID]bool{}
+	return slices.DeleteFunc(recs, func(rec journal.Record) bool {
+		again := known[rec.Spec.Run]
+		known[rec.Spec.Run] = true
+		return again
+	})
 }
 
 // prefix is what every line of a run begins with, on a terminal in a colour of its own.
