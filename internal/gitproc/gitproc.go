@@ -6,13 +6,14 @@ package gitproc
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 )
 
 // inherited names the variables of the caller's environment that git may see: where it
 // finds its programs, and the way out of the network.
 const inherited = " PATH TMPDIR HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy" +
-	" SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO CURL_CA_BUNDLE SYSTEMROOT SystemRoot TEMP TMP PATHEXT ComSpec "
+	" SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO GIT_SSL_CAPATH CURL_CA_BUNDLE SYSTEMROOT SystemRoot TEMP TMP PATHEXT ComSpec "
 
 // Environ is git's environment: what it may see of the caller's, with more names if
 // there are any, and what keeps it quiet.
@@ -22,24 +23,38 @@ func Environ(environ []string, more ...string) []string {
 		names += name + " "
 	}
 	var env []string
-	path := false
+	has := map[string]string{}
 	for _, kv := range environ {
-		name, _, _ := strings.Cut(kv, "=")
+		name, value, _ := strings.Cut(kv, "=")
 		if strings.Contains(names, " "+name+" ") {
 			env = append(env, kv)
-			path = path || name == "PATH"
+			has[name] = value
 		}
 	}
-	if !path {
+	if _, path := has["PATH"]; !path {
 		env = append(env, "PATH=/usr/local/bin:/usr/bin:/bin")
 	}
-	return append(env,
+	return append(append(env, authorities(has)...),
 		"LC_ALL=C", "LANG=C",
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=never",
 		"GCM_INTERACTIVE=never",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_PAGER=cat",
 	)
+}
+
+// authorities tells git which authorities this program itself believes: git does not read
+// SSL_CERT_FILE and SSL_CERT_DIR, of which the latter may be a list. What is said to git
+// alone counts more.
+func authorities(has map[string]string) []string {
+	var env []string
+	if file := has["SSL_CERT_FILE"]; file != "" && has["GIT_SSL_CAINFO"] == "" {
+		env = append(env, "GIT_SSL_CAINFO="+file)
+	}
+	if dirs := filepath.SplitList(has["SSL_CERT_DIR"]); len(dirs) > 0 && has["GIT_SSL_CAPATH"] == "" {
+		env = append(env, "GIT_SSL_CAPATH="+dirs[0])
+	}
+	return env
 }
 
 // Settings are arguments that stand before every command and win over a repository's own

@@ -1,6 +1,11 @@
 package gitproc_test
 
 import (
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +30,48 @@ func TestEnviron(t *testing.T) {
 	}
 	if got := gitproc.Environ([]string{"HOME=/h"}, "HOME", "X"); !slices.Contains(got, "HOME=/h") || !slices.Contains(got, "PATH=/usr/local/bin:/usr/bin:/bin") {
 		t.Errorf("with HOME, without PATH: %q", got)
+	}
+}
+
+func TestEnvironNamesAuthorities(t *testing.T) {
+	for _, c := range []struct {
+		environ []string
+		want    []string
+	}{
+		{[]string{"PATH=/bin"}, nil},
+		{[]string{"SSL_CERT_FILE=/f", "SSL_CERT_DIR=/d:/e"}, []string{"GIT_SSL_CAINFO=/f", "GIT_SSL_CAPATH=/d"}},
+		{[]string{"SSL_CERT_FILE=/f", "GIT_SSL_CAINFO=/g", "SSL_CERT_DIR=/d", "GIT_SSL_CAPATH=/h"}, []string{"GIT_SSL_CAINFO=/g", "GIT_SSL_CAPATH=/h"}},
+		{[]string{"SSL_CERT_FILE=", "SSL_CERT_DIR="}, nil},
+	} {
+		var got []string
+		for _, kv := range gitproc.Environ(c.environ) {
+			if strings.HasPrefix(kv, "GIT_SSL_") {
+				got = append(got, kv)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q", c.environ, got)
+		}
+	}
+}
+
+// git talks to a server that only a company's own authority vouches for.
+func TestGitKnowsTheAuthorities(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that must fail
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "company.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for environ, want := range map[string]string{"SSL_CERT_FILE=" + file: "not found", "X=": "certificate"} {
+		cmd := exec.CommandContext(t.Context(), "git", "ls-remote", server.URL+"/o/r.git")
+		cmd.Env = gitproc.Environ([]string{"PATH=" + os.Getenv("PATH"), environ})
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v: %s", environ, err, out)
+		}
 	}
 }
 
