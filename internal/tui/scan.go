@@ -24,8 +24,10 @@ const (
 	// step of the scanner: of usage and plans the last one counts.
 	maxTold    = 256 << 10
 	tellAtMost = 2000
-	// maxGap is how many numbers may be missing because lines are damaged.
-	maxGap = 1 << 20
+	// maxGap is how many numbers may be missing without a reason; damaged lines are one, of
+	// which none is shorter than minLine.
+	maxGap  = 16
+	minLine = 64
 )
 
 // batch is what one step of the scanner found.
@@ -43,6 +45,7 @@ type scanner struct {
 	log  io.ReaderAt
 	pos  int64  // of the first byte that is not read
 	seq  uint32 // of the last event
+	lost int64  // bytes of damaged lines since then
 	buf  []byte
 	from int64 // of the first byte of buf
 
@@ -154,10 +157,12 @@ func (s *scanner) line(b []byte, size int64) {
 	at := s.pos
 	s.pos += size
 	seq, method, params, ok := parseHead(b)
-	if !ok || seq <= uint64(s.seq) || seq > uint64(s.seq)+maxGap {
+	if !ok || seq <= uint64(s.seq) || seq > uint64(s.seq)+maxGap+uint64(s.lost/minLine) {
 		s.out.damaged++
+		s.lost += size
 		return
 	}
+	s.lost = 0
 	for uint64(s.seq)+1 < seq { // of damaged lines
 		s.seq++
 		s.out.metas = append(s.out.metas, newMeta(at, s.seq))
