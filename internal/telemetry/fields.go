@@ -3,6 +3,7 @@ package telemetry
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 )
 
 // members calls f with the members of a JSON object, in order. Values are passed over and
@@ -97,8 +98,11 @@ const maxShort = 1 << 10
 
 // unquote reads a short string; of another value it makes "".
 func unquote(raw []byte) string {
-	if len(raw) > maxShort {
+	if len(raw) > maxShort || len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
 		return ""
+	}
+	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1 : len(raw)-1])
 	}
 	var s string
 	_ = json.Unmarshal(raw, &s) // of what is no string nothing is read

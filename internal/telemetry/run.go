@@ -19,7 +19,7 @@ import (
 
 // Grace is how long the end of a run may wait for its last words to be delivered, where
 // somebody waits for the end.
-const Grace = 40 * time.Millisecond
+const Grace = 30 * time.Millisecond
 
 // Options say what is told about one run, and where.
 type Options struct {
