@@ -274,3 +274,15 @@ func (a *app) completeEnvironments(cmd *cobra.Command, args []string, _ string) 
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
+
+// completeEnvironmentFlag proposes them for --env, whatever the arguments are.
+func (a *app) completeEnvironmentFlag(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return a.completeEnvironments(cmd, nil, begun)
+}
+
+// completeLevel has the shell propose the network levels of environments.
+func completeLevel(cmd *cobra.Command) {
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("level", cobra.FixedCompletions(
+		[]string{string(task.NetworkFull), string(task.NetworkTrusted), string(task.NetworkCustom)}, cobra.ShellCompDirectiveNoFileComp))
+}

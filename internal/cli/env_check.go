@@ -52,6 +52,8 @@ is allowed and 4 where it is not.` + exits("0", "1", "2", "4", "5"),
 	f.BoolVar(&o.defaults, "include-default-domains", false, "allow the trusted list beside --allow")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("env", "level")
+	completeLevel(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("env", a.completeEnvironmentFlag) // the flag is there
 	return cmd
 }
 
@@ -61,7 +63,7 @@ func runEnvCheck(ctx context.Context, o *envCheckOptions) error {
 		return err
 	}
 	v := egress.Check(set, o.target)
-	if v.Host == "" {
+	if v.Host == "" || v.Port == 0 {
 		return errs.New("cli.env", errs.Usage, "give a URL, HOST or HOST:PORT", "%q is no place to reach: %s", o.target, v.Reason)
 	}
 	if o.json {

@@ -75,6 +75,7 @@ named.` + exits("0", "1", "2", "5"),
 		},
 	}
 	o.addFlags(cmd.Flags())
+	completeLevel(cmd)
 	return cmd
 }
 
@@ -100,6 +101,7 @@ func newEnvEditCmd(a *app, runF func(context.Context, *envChange) error) *cobra.
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
+	completeLevel(cmd)
 	f.StringArrayVar(&o.disallow, "disallow", nil, "`DOMAIN` that may not be reached any more (repeatable)")
 	f.StringArrayVar(&o.unset, "unset", nil, "variable or secret to take away: `K` (repeatable)")
 	f.StringArrayVar(&o.dropRepos, "drop-repo", nil, "no more for `ORG/REPO` (repeatable)")
@@ -214,13 +216,13 @@ func (o *envChange) applyNetwork(env *platform.Environment) error {
 	if o.flags.Changed("level") && env.Network != task.NetworkCustom && len(o.allow) == 0 && !o.includeDefault {
 		env.Domains, env.IncludeDefault = nil, false
 	}
-	for _, d := range o.allow {
-		r, err := rule.Parse(d)
-		if err != nil {
-			return usageError("--allow: %w", err)
-		}
-		if !slices.Contains(env.Domains, r.String()) {
-			env.Domains = append(env.Domains, r.String())
+	allow, err := rule.Normalize(o.allow)
+	if err != nil {
+		return usageError("--allow: %w", err)
+	}
+	for _, r := range allow {
+		if !slices.Contains(env.Domains, r) {
+			env.Domains = append(env.Domains, r)
 		}
 	}
 	for _, d := range o.disallow {

@@ -133,6 +133,9 @@ func takes(min, max int, what string) cobra.PositionalArgs {
 		case max >= 0 && len(args) > max:
 			return usageError("%s takes only %s, got %q", cmd.CommandPath(), what, args[max])
 		}
+		if err := cmd.ValidateFlagGroups(); err != nil { // else it is told as no fault of usage
+			return usageError("%w", err)
+		}
 		return nil
 	}
 }

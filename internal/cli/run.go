@@ -104,7 +104,7 @@ printed afterwards. With --plain, in CI and in a pipe there are lines alone.` +
 	}
 	cmd.DisableFlagsInUseLine = true
 	o.addFlags(cmd.Flags())
-	completeValues(cmd)
+	a.completeValues(cmd)
 	return cmd
 }
 

@@ -21,7 +21,7 @@ const maxPrompt = 1<<20 - 1<<16
 const maxTitle = 255
 
 // completeValues has the shell propose the values of those flags that have few.
-func completeValues(cmd *cobra.Command) {
+func (a *app) completeValues(cmd *cobra.Command) {
 	for flag, values := range map[string][]string{
 		"agent":           {task.AgentClaude, task.AgentCodex, agentExec},
 		"mode":            {string(task.ModeBackground), string(task.ModeInteractive)},
@@ -36,8 +36,9 @@ func completeValues(cmd *cobra.Command) {
 		// It fails only for a flag that does not exist, which the test of completion sees.
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
-	_ = cmd.MarkFlagDirname("repo")    // as above
-	_ = cmd.MarkFlagFilename("schema") // as above
+	_ = cmd.RegisterFlagCompletionFunc("env", a.completeEnvironmentFlag) // as above
+	_ = cmd.MarkFlagDirname("repo")                                      // as above
+	_ = cmd.MarkFlagFilename("schema")                                   // as above
 }
 
 // addFlags binds the flags of `run`. Those that override a setting are only

@@ -63,7 +63,7 @@ Flags of the command line go before those of the script.` + exits("0", "1", "2",
 	cmd.DisableFlagsInUseLine = true
 	o.run.addSessionFlags(cmd.Flags(), "schema")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the document in one line, and errors as JSON")
-	completeValues(cmd)
+	a.completeValues(cmd)
 	return cmd
 }
 
@@ -91,7 +91,7 @@ machines of developers only (not with DEBUG=0).` +
 	cmd.Flags().Int64Var(&o.user, "user-id", 0, "`ID` of the user who asks for it")
 	o.run.addSessionFlags(cmd.Flags(), "schema", "title")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the document in one line, and errors as JSON")
-	completeValues(cmd)
+	a.completeValues(cmd)
 	return cmd
 }
 

@@ -48,7 +48,7 @@ A first turn that fails, or whose wait is interrupted, ends the session as faile
 	cmd.DisableFlagsInUseLine = true
 	o.run.addSessionFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the session's id and the turn as one JSON object")
-	completeValues(cmd)
+	a.completeValues(cmd)
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -157,9 +158,10 @@ func (o *runOptions) takeEnvironment(p *plan, env environment) {
 	if env.from == "" {
 		return
 	}
-	text := "the environment " + env.Name + " comes from " + env.from
+	text := fmt.Sprintf("the environment %s comes from %s: the agent may reach %s", env.Name, env.from,
+		cell(environmentOf(env.Environment, "", nil).allowed(), 120))
 	if len(env.secrets) > 0 {
-		text += "; the agent gets your " + strings.Join(slices.Sorted(maps.Keys(env.secrets)), ", ")
+		text += ", and gets your " + strings.Join(slices.Sorted(maps.Keys(env.secrets)), ", ")
 	}
 	p.notices = append(p.notices, text)
 }
@@ -173,6 +175,9 @@ func (o *runOptions) freezeNetwork(p *plan) (err error) {
 	switch {
 	case given:
 	case env.Network != "":
+		if err := env.notWider(p.config); err != nil {
+			return err
+		}
 		level = string(env.Network)
 		domains = slices.Concat(env.Domains, o.allow)
 		defaults = defaults || env.IncludeDefault
@@ -188,10 +193,22 @@ func (o *runOptions) freezeNetwork(p *plan) (err error) {
 		return err
 	}
 	if asked && p.spec.Network != task.NetworkCustom {
-		return usageError("--allow and --include-default-domains belong to --network=custom, not to %s", level)
+		return errs.New("cli.Parse", errs.Usage, "for the trusted list and more: --network=custom --include-default-domains --allow ...",
+			"--allow and --include-default-domains belong to --network=custom, not to %s", level)
 	}
 	p.spec.Allow, err = policy(p.spec.Network, domains, defaults)
 	return err
+}
+
+// notWider refuses an environment of a repository that allows more than the user's own
+// settings do: as with the settings themselves, what a repository brings only narrows.
+func (e environment) notWider(c config.Config) error {
+	own, ok := c.ByUser("INSIGHTSCLI_NETWORK")
+	if e.from == "" || !ok || !config.WiderNetwork(string(e.Network), own.Text) {
+		return nil
+	}
+	return errs.New("cli.run", errs.Usage, "if you mean it, make one of your own: insightscli env create "+e.Name,
+		"the environment %s of %s wants the network level %s, and your own %s (%s) allows less", e.Name, e.from, e.Network, own.Text, own.Source)
 }
 
 // checkEnvironment refuses to bring an environment to a repository that it is not for.

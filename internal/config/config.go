@@ -145,6 +145,9 @@ type Value struct {
 	Over string
 }
 
+// sourceDefault is the source of a value that nobody has set.
+const sourceDefault = "default"
+
 // Values returns every setting with its value and where that came from.
 func (c Config) Values() []Value { return c.values }
 
@@ -152,6 +155,16 @@ func (c Config) Values() []Value { return c.values }
 func (c Config) ByProject(name string) (Value, bool) {
 	i := slices.IndexFunc(c.values, func(v Value) bool { return v.Name == name })
 	if i < 0 || !c.values[i].Project {
+		return Value{}, false
+	}
+	return c.values[i], true
+}
+
+// ByUser returns the value of a setting if the user has decided it: neither a file of the
+// project nor the default.
+func (c Config) ByUser(name string) (Value, bool) {
+	i := slices.IndexFunc(c.values, func(v Value) bool { return v.Name == name })
+	if i < 0 || c.values[i].Project || c.values[i].Source == sourceDefault {
 		return Value{}, false
 	}
 	return c.values[i], true

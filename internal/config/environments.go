@@ -40,6 +40,9 @@ func parseEnvironments(text string) (map[string]Environment, error) {
 		return nil, errors.New("there is more than one JSON object")
 	}
 	for name, e := range all {
+		if !environmentName(name) {
+			return nil, fmt.Errorf("%q is no name for an environment: letters, digits, '.', '_' and '-', at most 64", name)
+		}
 		if e.Network == "" {
 			return nil, fmt.Errorf("environment %q: it needs a network: full, trusted or custom", name)
 		}
@@ -50,4 +53,10 @@ func parseEnvironments(text string) (map[string]Environment, error) {
 		}
 	}
 	return all, nil
+}
+
+// environmentName keeps names out that mean something else to a shell or a terminal.
+func environmentName(name string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	return name != "" && len(name) <= 64 && strings.Trim(name, letters+"._-") == "" && strings.Contains(letters, name[:1])
 }

@@ -96,7 +96,7 @@ func readLayers(o LoadOptions, at place) (layers []layer, notices []string, err 
 
 // resolve hands the value of s from the strongest layer to viper.
 func (s Setting) resolve(v *viper.Viper, layers []layer, at place) (Value, error) {
-	value := Value{Setting: s, Text: s.Default, Source: "default"}
+	value := Value{Setting: s, Text: s.Default, Source: sourceDefault}
 	if s.Default != "" {
 		parsed, err := s.parse(s.Default, at)
 		if err != nil {

@@ -12,9 +12,7 @@ import (
 func (s Setting) wider(a, b string) bool {
 	switch s.Key {
 	case "network":
-		order := []string{"none", "custom", "trusted", "link", "full"} // of which each allows more
-		x, y := slices.Index(order, a), slices.Index(order, b)
-		return x >= 0 && y >= 0 && x > y
+		return WiderNetwork(a, b)
 	case "scopes":
 		return b != "full" && a != b && a != "read_only"
 	case "max-cost", "max-tokens":
@@ -23,6 +21,13 @@ func (s Setting) wider(a, b string) bool {
 		return errX == nil && errY == nil && y > 0 && (x == 0 || x > y)
 	}
 	return false
+}
+
+// WiderNetwork reports whether the network level a allows more than b.
+func WiderNetwork(a, b string) bool {
+	order := []string{"none", "custom", "trusted", "link", "full"} // of which each allows more
+	x, y := slices.Index(order, a), slices.Index(order, b)
+	return x >= 0 && y >= 0 && x > y
 }
 
 // winner is the layer that decides about the setting, nil if it is in none. Over is the

@@ -122,7 +122,7 @@ func wrong(kind config.Type) []string {
 		config.TypeMounts:  {"a", "a/b:rel", "a/b:/x,a/b:/y"},
 		config.TypeServers: {"x", "[]", `{"a":{}}`, `{"a":{"url":"ftp://h"}}`, `{"a":{"url":"http://h","command":"c"}}`, `{"a":{"nope":1}}`, `{} {}`},
 
-		config.TypeEnvironments: {"x", "[]", `{"a":{}}`, `{"a":{"network":"full","nope":1}}`, `{"a":{"network":"full","env":{"LD_PRELOAD":"x"}}}`, `{"a":{"network":"full","secrets":["GH_TOKEN"]}}`, `{} {}`},
+		config.TypeEnvironments: {"x", "[]", `{"a":{}}`, `{"a":{"network":"full","nope":1}}`, `{"a":{"network":"full","env":{"LD_PRELOAD":"x"}}}`, `{"a":{"network":"full","secrets":["GH_TOKEN"]}}`, `{"a b":{"network":"full"}}`, `{"\u001b[2J":{"network":"full"}}`, `{} {}`},
 	}[kind]
 }
 
