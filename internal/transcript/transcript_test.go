@@ -350,7 +350,7 @@ func TestBoundedMemory(t *testing.T) {
 		}
 		var m runtime.MemStats
 		s := &story{at: begin()}
-		for i := range 1000 {
+		for i := range 400 {
 			s.events = s.events[:0]
 			s.update(fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"%d","title":"t","rawInput":{"a":%q}}`, i, piece))
 			s.said(piece, true)
@@ -362,7 +362,7 @@ func TestBoundedMemory(t *testing.T) {
 			}
 		}
 		runtime.GC()
-		if runtime.ReadMemStats(&m); m.HeapAlloc > 64<<20 {
+		if runtime.ReadMemStats(&m); m.HeapAlloc > 24<<20 {
 			t.Errorf("%s: %d MiB in use", format, m.HeapAlloc>>20)
 		}
 		if err := w.Close(); err != nil {
