@@ -53,6 +53,7 @@ type rig struct {
 	tokens   *fakeTokens
 	runner   *runner.Runner
 	force    chan struct{}
+	watch    func(context.Context, task.Spec, map[string]secret.String, func(level, message string)) runner.Watcher
 }
 
 func newRig(t *testing.T) *rig {
@@ -92,7 +93,7 @@ func (r *rig) newRunnerWith(owner string, change func(*steps.Steps)) *runner.Run
 		Dir:         r.dir, Owner: "host/boot/1/1", Domain: "test",
 	}
 	change(s)
-	return runner.New(runner.Config{Store: r.store, Secrets: secrets, Owner: owner, Force: r.force, Steps: s})
+	return runner.New(runner.Config{Store: r.store, Secrets: secrets, Owner: owner, Force: r.force, Steps: s, Watch: r.watch})
 }
 
 func (r *rig) spec(command ...string) task.Spec {

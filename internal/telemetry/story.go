@@ -2,17 +2,12 @@ package telemetry
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/task"
 )
-
-// maxTools is of how many tools at work at the same time something is known.
-const maxTools = 1024
 
 // story makes the logs and spans of agent telemetry of a run's events. It is a fold: the
 // same events make the same, whoever reads them.
@@ -167,33 +162,6 @@ func (s *story) endTurn(reason string, code int) {
 	s.end(t, "turn", kindInternal, code, append(more, tokens(t.used)...)...)
 }
 
-// endTools ends all tools. status is how; empty: as they were.
-func (s *story) endTools(status string) {
-	for _, id := range slices.Sorted(maps.Keys(s.tools)) {
-		t := s.tools[id]
-		if status != "" {
-			t.status = status
-		}
-		s.endTool(id, t)
-	}
-}
-
-func (s *story) endTool(id string, t *open) {
-	code := statusUnset
-	switch t.status {
-	case "completed":
-		code = statusOK
-	case "failed":
-		code = statusError
-	}
-	delete(s.tools, id)
-	s.end(t, "tool_call:"+t.kind, kindInternal, code, toolAttributes(id, t.kind, t.status)...)
-}
-
-func toolAttributes(id, kind, status string) []attribute {
-	return []attribute{text("tool_kind", kind), text("tool_call_id", opaque(id)), text("tool_status", status)}
-}
-
 // update takes an update of the agent's: what tools it uses, and its mode.
 func (s *story) update(ev task.Event) {
 	var kind, id, tool, status, mode string
@@ -221,35 +189,6 @@ func (s *story) update(ev task.Event) {
 		s.tool(ev, kind, id, tool, toolStatus(status))
 	case "current_mode_update":
 		s.log("mode_change", severityInfo, s.here(), text("mode", permissionMode(mode)))
-	}
-}
-
-// tool takes the beginning of a tool call, or what has changed of it.
-func (s *story) tool(ev task.Event, update, id, kind, status string) {
-	t := s.tools[id]
-	over := status == "completed" || status == "failed"
-	if update == "tool_call" && t == nil && len(s.tools) < maxTools {
-		t = &open{id: spanID(s.run, "tool_call", ev.Seq), start: ev.At, kind: toolKind(kind), status: status, parent: s.here()}
-		s.tools[id] = t
-	}
-	if t == nil { // of a turn that is over, or one too many: there is no span
-		t = &open{id: s.here(), kind: toolKind(kind)}
-	}
-	if status != "" {
-		t.status = status
-	}
-	if kind != "" {
-		t.kind = toolKind(kind)
-	}
-	if update == "tool_call" || over {
-		severity := severityInfo
-		if t.status == "failed" {
-			severity = severityWarn
-		}
-		s.log(update, severity, t.id, toolAttributes(id, t.kind, t.status)...)
-	}
-	if over && s.tools[id] != nil {
-		s.endTool(id, t)
 	}
 }
 
