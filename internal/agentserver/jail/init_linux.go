@@ -34,6 +34,10 @@ func keepDescriptors() {
 
 func initialise() (*Jail, error) {
 	unix.Umask(0)
+	// First, while there are few threads: each capability stops them all.
+	if err := emptyBounding(); err != nil {
+		return nil, step(plan.StepCaps, err)
+	}
 	files, err := boundFiles()
 	if err != nil {
 		return nil, err
@@ -103,9 +107,8 @@ func (b *rootBuilder) finish(files unix.Rlimit) (*Jail, error) {
 	return j, step(plan.StepCaps, surrender(b.Plan))
 }
 
-// surrender gives up what PID 1 needs no more. The bounding set is emptied in the
-// stage, where no_new_privs is set too: a new user namespace starts with a full
-// bounding set whatever is dropped here, and here each call stops the world.
+// surrender gives up what PID 1 needs no more. The bounding set is empty already; the stage
+// empties it again, since a new user namespace starts with a full one.
 func surrender(p plan.Plan) error {
 	if err := noNewPrivs(); err != nil {
 		return err

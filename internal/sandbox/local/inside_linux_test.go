@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/Insights/insightscli/internal/link/wire"
 	"github.com/Insights/insightscli/internal/sandbox"
 )
 
@@ -66,6 +67,29 @@ func TestSandboxAgentHasNoCapability(t *testing.T) {
 	}
 	if id := strconv.Itoa(agentID()); b.sh(t, "id -u; id -g; id -G") != id+"\n"+id+"\n"+id {
 		t.Error("the agent has other ids than the Spec's")
+	}
+}
+
+// No thread of PID 1 could gain a capability either, and none has one but the three that it
+// starts and ends processes by.
+func TestFirstProcessKeepsThreeCapabilities(t *testing.T) {
+	b := newBox(t, nil)
+	threads, err := b.client.Threads(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, one := range threads {
+		if one.PID != 1 {
+			continue
+		}
+		seen++
+		if one.Bounding != 0 || one.Inheritable|one.Ambient != 0 || (one.Permitted|one.Effective)&^wire.Kept != 0 || !one.NoNewPrivs {
+			t.Errorf("%+v", one)
+		}
+	}
+	if seen < 2 {
+		t.Errorf("%d threads of PID 1 in %+v", seen, threads)
 	}
 }
 

@@ -94,10 +94,10 @@ func fullMap(file string, agent int) ([]syscall.SysProcIDMap, error) {
 	return maps, nil
 }
 
-// initCaps is what PID 1 needs while it builds the sandbox; a uid that is not 0
-// would lose everything at exec without it.
+// initCaps is what PID 1 needs while it builds the sandbox, and to empty its bounding set; a
+// uid that is not 0 would lose everything at exec without it.
 func initCaps() []uintptr {
-	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE}
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE, unix.CAP_SETPCAP}
 }
 
 // clone is a started PID 1 that waits for its job.
