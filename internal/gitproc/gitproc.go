@@ -13,7 +13,7 @@ import (
 // inherited names the variables of the caller's environment that git may see: where it
 // finds its programs, and the way out of the network.
 const inherited = " PATH TMPDIR HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy" +
-	" SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO GIT_SSL_CAPATH CURL_CA_BUNDLE SYSTEMROOT SystemRoot TEMP TMP PATHEXT ComSpec "
+	" SSL_CERT_FILE SSL_CERT_DIR GIT_SSL_CAINFO GIT_SSL_CAPATH GIT_PROXY_SSL_CAINFO CURL_CA_BUNDLE SYSTEMROOT SystemRoot TEMP TMP PATHEXT ComSpec "
 
 // Environ is git's environment: what it may see of the caller's, with more names if
 // there are any, and what keeps it quiet.
@@ -48,8 +48,10 @@ func Environ(environ []string, more ...string) []string {
 // alone counts more.
 func authorities(has map[string]string) []string {
 	var env []string
-	if file := has["SSL_CERT_FILE"]; file != "" && has["GIT_SSL_CAINFO"] == "" {
-		env = append(env, "GIT_SSL_CAINFO="+file)
+	for _, name := range []string{"GIT_SSL_CAINFO", "GIT_PROXY_SSL_CAINFO"} {
+		if file := has["SSL_CERT_FILE"]; file != "" && has[name] == "" {
+			env = append(env, name+"="+file)
+		}
 	}
 	if dirs := filepath.SplitList(has["SSL_CERT_DIR"]); len(dirs) > 0 && has["GIT_SSL_CAPATH"] == "" {
 		env = append(env, "GIT_SSL_CAPATH="+dirs[0])

@@ -39,13 +39,13 @@ func TestEnvironNamesAuthorities(t *testing.T) {
 		want    []string
 	}{
 		{[]string{"PATH=/bin"}, nil},
-		{[]string{"SSL_CERT_FILE=/f", "SSL_CERT_DIR=/d:/e"}, []string{"GIT_SSL_CAINFO=/f", "GIT_SSL_CAPATH=/d"}},
-		{[]string{"SSL_CERT_FILE=/f", "GIT_SSL_CAINFO=/g", "SSL_CERT_DIR=/d", "GIT_SSL_CAPATH=/h"}, []string{"GIT_SSL_CAINFO=/g", "GIT_SSL_CAPATH=/h"}},
+		{[]string{"SSL_CERT_FILE=/f", "SSL_CERT_DIR=/d:/e"}, []string{"GIT_PROXY_SSL_CAINFO=/f", "GIT_SSL_CAINFO=/f", "GIT_SSL_CAPATH=/d"}},
+		{[]string{"SSL_CERT_FILE=/f", "GIT_SSL_CAINFO=/g", "SSL_CERT_DIR=/d", "GIT_SSL_CAPATH=/h"}, []string{"GIT_PROXY_SSL_CAINFO=/f", "GIT_SSL_CAINFO=/g", "GIT_SSL_CAPATH=/h"}},
 		{[]string{"SSL_CERT_FILE=", "SSL_CERT_DIR="}, nil},
 	} {
 		var got []string
 		for _, kv := range gitproc.Environ(c.environ) {
-			if strings.HasPrefix(kv, "GIT_SSL_") {
+			if strings.HasPrefix(kv, "GIT_") && strings.Contains(kv, "SSL_") {
 				got = append(got, kv)
 			}
 		}
@@ -67,10 +67,13 @@ func TestGitKnowsTheAuthorities(t *testing.T) {
 		t.Fatal(err)
 	}
 	for environ, want := range map[string]string{"SSL_CERT_FILE=" + file: "not found", "X=": "certificate"} {
-		cmd := exec.CommandContext(t.Context(), "git", "ls-remote", server.URL+"/o/r.git")
-		cmd.Env = gitproc.Environ([]string{"PATH=" + os.Getenv("PATH"), environ})
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s: %v: %s", environ, err, out)
+		for proxy, address := range map[string]string{"": server.URL, server.URL: "https://good.test"} {
+			cmd := exec.CommandContext(t.Context(), "git", "ls-remote", address+"/o/r.git")
+			cmd.Env = gitproc.Environ([]string{"PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=" + proxy, environ})
+			out, err := cmd.CombinedOutput()
+			if refused := proxy != "" && strings.Contains(string(out), "404"); err == nil || !strings.Contains(string(out), want) && !(refused && want == "not found") {
+				t.Errorf("%s, proxy %q: %v: %s", environ, proxy, err, out)
+			}
 		}
 	}
 }
