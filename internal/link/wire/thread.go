@@ -28,15 +28,15 @@ type Thread struct {
 const Kept = 1<<5 | 1<<6 | 1<<7
 
 // Wrong says what a thread has that none may have, or has not and must; "" is nothing. The
-// bounding set of what was started from outside is not looked at: it starts no program, and
-// with no_new_privs none could gain by it.
+// bounding set of what carries the link from outside is not looked at: it starts no program,
+// and with no_new_privs none could gain by it.
 func (t Thread) Wrong() string {
 	first := t.PID == 1
 	held := t.Inheritable | t.Permitted | t.Effective | t.Ambient
 	if first {
 		held &^= Kept
 	}
-	if t.Parent != 0 {
+	if first || t.Parent != 0 {
 		held |= t.Bounding
 	}
 	switch {

@@ -8,7 +8,7 @@ import (
 func TestThreadsThatAreWrong(t *testing.T) {
 	agent := Thread{PID: 7, TID: 8, Name: "sh", UID: 1000, Parent: 1, NoNewPrivs: true, Seccomp: 2}
 	bridge := Thread{PID: 9, TID: 9, UID: 1000, Bounding: 0x11e1, NoNewPrivs: true, Seccomp: 2}
-	first := Thread{PID: 1, TID: 1, Permitted: Kept, Effective: Kept, Bounding: 1<<41 - 1, NoNewPrivs: true}
+	first := Thread{PID: 1, TID: 1, Permitted: Kept, Effective: Kept, NoNewPrivs: true}
 	for _, ok := range []Thread{agent, first, bridge} {
 		if why := ok.Wrong(); why != "" {
 			t.Error(why)
@@ -31,6 +31,10 @@ func TestThreadsThatAreWrong(t *testing.T) {
 	bridge.Effective = Kept
 	if bridge.Wrong() == "" {
 		t.Error("another process may have what is PID 1's")
+	}
+	first.Bounding = 1 << 21
+	if first.Wrong() == "" {
+		t.Error("PID 1 may gain what it has not")
 	}
 	agent.Bounding = Kept
 	if agent.Wrong() == "" {
