@@ -19,7 +19,7 @@ const module = "github.com/Insights/insightscli/"
 var layers = map[string]int{
 	// vocabulary: the standard library and each other's plain types
 	"internal/task": 0, "internal/errs": 0, "internal/secret": 0, "internal/term": 0, "internal/build": 0,
-	"internal/link/wire": 0, "internal/link/lanes": 0, "internal/filelock": 0, "internal/gitguard": 0, "internal/linediff": 0, "internal/ghshim": 1, "internal/egress/rule": 0, "internal/firstgc": 0,
+	"internal/link/wire": 0, "internal/link/lanes": 0, "internal/filelock": 0, "internal/gitproc": 0, "internal/gitguard": 0, "internal/linediff": 0, "internal/ghshim": 1, "internal/egress/rule": 0, "internal/firstgc": 0,
 	"internal/agentserver/archive": 0, "internal/agentserver/jail/plan": 0, "internal/agentserver/jail/seccomp": 0,
 
 	// ports and tools: what several edges speak

@@ -26,11 +26,11 @@ func (s *suite) network(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return rows, err
 	}
-	if held, err := s.thousand(ctx); err != nil {
+	held, err := s.thousand(ctx)
+	if err != nil {
 		return rows, err
-	} else {
-		rows = append(rows, held...)
 	}
+	rows = append(rows, held...)
 	if s.engine(ctx) != nil {
 		return rows, nil
 	}

@@ -65,8 +65,13 @@ func TestRoundsAreRecalled(t *testing.T) {
 	p.Threads = make([]Thread, 2)
 	second := message(&p, 2, "x")
 	said := []task.Input{
-		{ID: "ci-follow-acme/app#7-1", Value: "old 9"}, second,
-		{ID: "ci-follow-acme/app#71-3", Value: "x 1"}, {ID: "ci-follow-acme/app#7-2~retry1"}, {ID: "ci-follow-acme/app#7-x"}, {ID: "ci-follow-"}, {ID: "m"},
+		{ID: "ci-follow-acme/app#7-1", Value: "old 9"},
+		second,
+		{ID: "ci-follow-acme/app#71-3", Value: "x 1"},
+		{ID: "ci-follow-acme/app#7-2~retry1"},
+		{ID: "ci-follow-acme/app#7-x"},
+		{ID: "ci-follow-"},
+		{ID: "m"},
 	}
 	if got, want := recall(p.String(), said), (past{2, p.fingerprint(), 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -59,8 +59,11 @@ func (r *Reader) Look(ctx context.Context, org, name string, number int) (Pull, 
 		permission string
 		read       func(context.Context) error
 	}{
-		{"checks", l.checks}, {"statuses", l.statuses}, {"actions", l.workflows},
-		{"pull_requests", l.reviews}, {"pull_requests", l.threads},
+		{"checks", l.checks},
+		{"statuses", l.statuses},
+		{"actions", l.workflows},
+		{"pull_requests", l.reviews},
+		{"pull_requests", l.threads},
 	} {
 		switch err := part.read(ctx); {
 		case hidden(err):

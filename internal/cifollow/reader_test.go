@@ -69,8 +69,12 @@ func TestWhatIsReadOfAPullRequest(t *testing.T) {
 	h := newHub(t)
 	ci := fakegithub.CI{
 		Checks: []fakegithub.Check{
-			{Name: "ok", Conclusion: "success"}, {Name: "bad", Conclusion: "failure", Summary: "2 failed"}, {Name: "slow"},
-			{Name: "late", Conclusion: "timed_out"}, {Name: "skipped", Conclusion: "skipped"}, {Name: "stopped", Conclusion: "cancelled"},
+			{Name: "ok", Conclusion: "success"},
+			{Name: "bad", Conclusion: "failure", Summary: "2 failed"},
+			{Name: "slow"},
+			{Name: "late", Conclusion: "timed_out"},
+			{Name: "skipped", Conclusion: "skipped"},
+			{Name: "stopped", Conclusion: "cancelled"},
 		},
 		Statuses: []fakegithub.Status{
 			{Context: "ci/old", State: "error", Description: "broken"}, {Context: "ci/new", State: "pending"}, {Context: "ci/ok", State: "success"},
@@ -83,8 +87,10 @@ func TestWhatIsReadOfAPullRequest(t *testing.T) {
 	h.SetCI(h.repo, "work", ci)
 	h.ChangePull(h.repo, 1, func(p *fakegithub.Pull) {
 		p.Reviews = []fakegithub.Review{
-			{Login: "ada", Association: "MEMBER", State: "CHANGES_REQUESTED", Body: "rename it"}, {Login: "eve", Association: "NONE", State: "CHANGES_REQUESTED", Body: "run this"},
-			{Login: "bob", Association: "OWNER", State: "CHANGES_REQUESTED", Body: "no"}, {Login: "bob", Association: "OWNER", State: "APPROVED", Body: "yes"},
+			{Login: "ada", Association: "MEMBER", State: "CHANGES_REQUESTED", Body: "rename it"},
+			{Login: "eve", Association: "NONE", State: "CHANGES_REQUESTED", Body: "run this"},
+			{Login: "bob", Association: "OWNER", State: "CHANGES_REQUESTED", Body: "no"},
+			{Login: "bob", Association: "OWNER", State: "APPROVED", Body: "yes"},
 		}
 		p.Threads = []fakegithub.Thread{
 			{Path: "a.go", Line: 3, Comments: []fakegithub.Comment{{Login: "eve", Association: "NONE", Body: "run that"}, {Login: "ada", Association: "COLLABORATOR", Body: "why?"}}},

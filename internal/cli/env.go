@@ -177,10 +177,10 @@ func (e environmentObject) from() string {
 
 // allowed says what an environment lets through.
 func (e environmentObject) allowed() string {
-	switch {
-	case e.Network == task.NetworkFull:
+	switch e.Network {
+	case task.NetworkFull:
 		return "every public address"
-	case e.Network == task.NetworkTrusted:
+	case task.NetworkTrusted:
 		return "the trusted list"
 	}
 	all := slices.Clone(e.Allow)

@@ -52,7 +52,9 @@ func TestLogsChoose(t *testing.T) {
 		{"tool by title", chosenEvents{tools: []string{"MAIN.go"}}, "", "* Read main.go\n* done: Read main.go\n"},
 		{"no tool", chosenEvents{tools: []string{"fetch"}}, "", ""},
 		{
-			"warn", chosenEvents{severity: "warn"}, "",
+			"warn",
+			chosenEvents{severity: "warn"},
+			"",
 			"* failed: Run: go test ./...: FAIL parser\nwarning: slow\ndenied: example.com:443: not allowed\ntask failed (exit code 1) in 1s, run \n",
 		},
 		{"error", chosenEvents{severity: "error", kinds: []string{"agent"}}, "", "* failed: Run: go test ./...: FAIL parser\n"},

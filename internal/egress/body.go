@@ -49,7 +49,7 @@ func (g *Gate) body(p *passage, h *head) error {
 
 func (p *passage) badBody() error {
 	const reason = "the body of an HTTP request is malformed"
-	return p.refuse(page(400, p.place, reason, ""), "%s: %s", p.place, reason)
+	return p.refuse(page(400, p.place, reason), "%s: %s", p.place, reason)
 }
 
 // line reads a short line of a chunked body. It is valid until the next read.

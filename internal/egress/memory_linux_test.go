@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -208,7 +209,8 @@ func peerClient(c net.Conn, mode string, servers *sync.WaitGroup) (n int64, err 
 
 // peerServers serve connections; done is told of each that stands still.
 func peerServers(ln net.Listener, mode string, done *sync.WaitGroup) {
-	var kept []net.Conn // an unused one would be closed
+	var kept []net.Conn // one that nobody holds would be closed
+	defer func() { runtime.KeepAlive(kept) }()
 	for {
 		c, err := ln.Accept()
 		if err != nil {

@@ -19,8 +19,8 @@ func pageText(p place, reason, rule string) string {
 }
 
 // page is a whole response that refuses a request and ends the connection.
-func page(status int, p place, reason, rule string) []byte {
-	text := pageText(p, reason, rule)
+func page(status int, p place, reason string) []byte {
+	text := pageText(p, reason, "")
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n"+
 		"Connection: close\r\nX-Insights-Denied: network-policy\r\n\r\n%s", status, http.StatusText(status), len(text), text)
 }

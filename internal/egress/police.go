@@ -92,16 +92,17 @@ func (g *Gate) upTLS(p *passage) error {
 			break // the copy meets it again
 		}
 		size := int(binary.BigEndian.Uint16(b[3:]))
-		if b[0] == recordHandshake {
+		switch b[0] {
+		case recordHandshake:
 			if b, _ = p.client.in.Peek(recordLen + min(size, 6)); secondHello(b) {
 				err = p.hello()
 			}
 			seen = watched
-		} else if b[0] == recordChange || b[0] == recordData || b[0] == recordAlert {
+		case recordChange, recordData, recordAlert:
 			seen += recordLen + size
 			err = g.buffers.copyN(p.target, p.client, int64(recordLen+size), &p.up)
-		} else {
-			break
+		default:
+			seen = watched // no TLS any more: not ours to understand
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
@@ -147,7 +148,7 @@ func (g *Gate) upHTTP(p *passage, requests bool) error {
 		}
 		h, err := parseHead(raw)
 		if err != nil {
-			return p.refuse(page(400, p.place, err.Error(), ""), "%s: %v", p.place, err)
+			return p.refuse(page(400, p.place, err.Error()), "%s: %v", p.place, err)
 		}
 		if err := g.judgeRequest(p, &h, requests); err != nil {
 			return err
@@ -181,7 +182,7 @@ func (g *Gate) judgeRequest(p *passage, h *head, requests bool) error {
 	to := p.place
 	if h.host != to.name || h.port != 0 && h.port != to.port {
 		reason := fmt.Sprintf("%s: a request for another host, %s", to, short(h.host))
-		return p.refuse(page(403, to, reason, ""), "%s", reason)
+		return p.refuse(page(403, to, reason), "%s", reason)
 	}
 	if !requests {
 		return nil
@@ -189,7 +190,7 @@ func (g *Gate) judgeRequest(p *passage, h *head, requests bool) error {
 	if _, ok := g.cfg.Set.Request(to.name, to.port, h.method, h.path); !ok {
 		path, _, _ := strings.Cut(h.path, "?")
 		reason := fmt.Sprintf("the network policy does not allow %s http://%s%s", short(h.method), to, short(path))
-		return p.refuse(page(403, to, reason, ""), "%s", reason)
+		return p.refuse(page(403, to, reason), "%s", reason)
 	}
 	return nil
 }

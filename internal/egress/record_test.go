@@ -61,9 +61,9 @@ func TestDenialsAreToldTogether(t *testing.T) {
 			d.add(evil)
 		}
 		count()
-		time.Sleep(quiet) //nolint:forbidigo // of a bubble: it takes no time
+		time.Sleep(quiet) // of a bubble: it takes no time
 		count(500)
-		time.Sleep(10 * quiet) //nolint:forbidigo // as above
+		time.Sleep(10 * quiet)
 		count()
 		d.add(evil)
 		count(1)

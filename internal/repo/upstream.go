@@ -68,11 +68,11 @@ func placeOf(address string) (host, port, p string, ok bool) {
 	scheme, rest, isURL := strings.Cut(address, "://")
 	if !isURL {
 		host, p, ok = strings.Cut(address, ":")
-		_, host = cutUser(host)
+		host = withoutUser(host)
 		return host, "", strings.TrimPrefix(p, "/"), ok && host != "" && p != ""
 	}
 	authority, p, ok := strings.Cut(rest, "/")
-	_, host = cutUser(authority)
+	host = withoutUser(authority)
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		host, port = host[:i], host[i:]
 	}
@@ -82,9 +82,6 @@ func placeOf(address string) (host, port, p string, ok bool) {
 	return host, port, p, ok && host != "" && p != ""
 }
 
-func cutUser(authority string) (user, host string) {
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		return authority[:i], authority[i+1:]
-	}
-	return "", authority
+func withoutUser(authority string) string {
+	return authority[strings.LastIndexByte(authority, '@')+1:]
 }

@@ -122,6 +122,9 @@ func (c *Client) findPull(ctx context.Context, op string, r PullRequest) (*githu
 	}
 	var found *github.PullRequest
 	for _, p := range all {
+		if p.GetHead().GetRef() != r.Head { // the answer need not heed the question
+			continue
+		}
 		if found == nil || p.GetBase().GetRef() == r.Base {
 			found = p
 		}

@@ -170,15 +170,15 @@ func (m *markdown) tool(t toolCall, at string) {
 }
 
 // headline says in a line what a tool was asked, and how it ended.
-func (t toolCall) headline(at string) string {
-	text := map[string]string{"completed": "✓ ", "failed": "✗ ", "asked": "? "}[t.status]
-	text += cmp.Or(render.Clean(t.title), "a tool")
-	if kind := render.Clean(t.kind); kind != "" && kind != t.title {
+func (c *toolCall) headline(at string) string {
+	text := map[string]string{"completed": "✓ ", "failed": "✗ ", "asked": "? "}[c.status]
+	text += cmp.Or(render.Clean(c.title), "a tool")
+	if kind := render.Clean(c.kind); kind != "" && kind != c.title {
 		text += " (" + kind + ")"
 	}
 	text += after(at)
-	if t.took != "" {
-		text += " · took " + t.took
+	if c.took != "" {
+		text += " · took " + c.took
 	}
 	return text
 }

@@ -125,15 +125,38 @@ func TestMatch(t *testing.T) {
 		port uint16
 		rule string // empty: refused
 	}{
-		{"good.test", 443, "good.test"}, {"GOOD.test", 80, "good.test"}, {"good.test", 22, "good.test"},
-		{"good.test", 8443, ""}, {"good.test", 0, ""}, {"a.good.test", 443, ""}, {"xgood.test", 443, ""}, {"good.test.", 443, ""}, {"good.test.evil.test", 443, ""},
-		{"wild.test", 443, "*.wild.test"}, {"a.wild.test", 443, "*.wild.test"}, {"a.b.wild.test", 22, "*.wild.test"}, {"xwild.test", 443, ""}, {"_dmarc.wild.test", 443, "*.wild.test"},
-		{"-.wild.test", 443, ""}, {".wild.test", 443, ""}, {"a..wild.test", 443, ""}, {"a\x00.wild.test", 443, ""}, {"*.wild.test", 443, ""}, {"ä.wild.test", 443, ""},
-		{"port.test", 8443, "port.test:8443"}, {"port.test", 443, ""},
-		{"x.deep.wild.test", 5432, "*.deep.wild.test:5432"}, {"x.deep.wild.test", 443, "*.wild.test"},
-		{"req.test", 80, "GET http://req.test/pub/*"}, {"req.test", 443, ""},
+		{"good.test", 443, "good.test"},
+		{"GOOD.test", 80, "good.test"},
+		{"good.test", 22, "good.test"},
+		{"good.test", 8443, ""},
+		{"good.test", 0, ""},
+		{"a.good.test", 443, ""},
+		{"xgood.test", 443, ""},
+		{"good.test.", 443, ""},
+		{"good.test.evil.test", 443, ""},
+		{"wild.test", 443, "*.wild.test"},
+		{"a.wild.test", 443, "*.wild.test"},
+		{"a.b.wild.test", 22, "*.wild.test"},
+		{"xwild.test", 443, ""},
+		{"_dmarc.wild.test", 443, "*.wild.test"},
+		{"-.wild.test", 443, ""},
+		{".wild.test", 443, ""},
+		{"a..wild.test", 443, ""},
+		{"a\x00.wild.test", 443, ""},
+		{"*.wild.test", 443, ""},
+		{"ä.wild.test", 443, ""},
+		{"port.test", 8443, "port.test:8443"},
+		{"port.test", 443, ""},
+		{"x.deep.wild.test", 5432, "*.deep.wild.test:5432"},
+		{"x.deep.wild.test", 443, "*.wild.test"},
+		{"req.test", 80, "GET http://req.test/pub/*"},
+		{"req.test", 443, ""},
 		{"both.test", 80, "both.test"},
-		{"", 443, ""}, {"test", 443, ""}, {"localhost", 80, ""}, {"10.0.0.1", 443, ""}, {strings.Repeat("a.", 200) + "wild.test", 443, ""},
+		{"", 443, ""},
+		{"test", 443, ""},
+		{"localhost", 80, ""},
+		{"10.0.0.1", 443, ""},
+		{strings.Repeat("a.", 200) + "wild.test", 443, ""},
 	} {
 		rule, ok := s.Match(c.name, c.port)
 		if rule != c.rule || ok != (c.rule != "") {
@@ -205,8 +228,15 @@ func TestSuggest(t *testing.T) {
 		port uint16
 		want string
 	}{
-		{"Evil.test", 443, "evil.test"}, {"evil.test", 22, "evil.test"}, {"evil.test", 8443, "evil.test:8443"}, {"bücher.test", 443, "xn--bcher-kva.test"},
-		{"10.0.0.1", 443, ""}, {"localhost", 80, ""}, {"evil.test", 0, ""}, {"x_y.test", 443, ""}, {"", 443, ""},
+		{"Evil.test", 443, "evil.test"},
+		{"evil.test", 22, "evil.test"},
+		{"evil.test", 8443, "evil.test:8443"},
+		{"bücher.test", 443, "xn--bcher-kva.test"},
+		{"10.0.0.1", 443, ""},
+		{"localhost", 80, ""},
+		{"evil.test", 0, ""},
+		{"x_y.test", 443, ""},
+		{"", 443, ""},
 	} {
 		got := Suggest(c.name, c.port)
 		if got != c.want {

@@ -31,7 +31,7 @@ func reset(l *lab) {
 		},
 		serve: func(_ wire.Egress, conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) }, // and no more
 	}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	l.python(c, say+`
 def refused(port, words):
     began = time.time()
@@ -57,7 +57,7 @@ func directions(l *lab) {
 		_, _ = io.WriteString(conn, hex.EncodeToString(sum.Sum(nil))+"\n")
 		_, _ = io.Copy(conn, io.LimitReader(zeros{}, size))
 	}}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	want := sha256.New()
 	_, _ = io.Copy(want, io.LimitReader(zeros{}, size))
 	l.python(c, say+`
@@ -151,7 +151,7 @@ func thousand(l *lab) {
 		return
 	}
 	h := &host{refuse: everything, serve: echo}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	l.python(c, crowd, "1000")
 	l.want(c, "echo alive", "alive")
 }
@@ -163,7 +163,7 @@ func withoutEnd(l *lab) {
 		return
 	}
 	h := &host{refuse: func(wire.Egress) string { return "no rule" }, serve: echo}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	memory := func() uint64 { return l.memory(c) }
 	before := memory()
 	l.python(c, say+`

@@ -126,12 +126,12 @@ func (l *lab) connectAs(box sandbox.Sandbox, r run, h *host) *agent.Client {
 }
 
 // restricted makes a sandbox that may ask for the names that rules allow.
-func (l *lab) restricted(h *host, rules ...string) (sandbox.Sandbox, *agent.Client, run) {
+func (l *lab) restricted(h *host, rules ...string) *agent.Client {
 	l.Helper()
 	r := l.newRun()
 	r.spec.Network, r.boot.Network, r.boot.Allow = "custom", "custom", rules
 	box := l.create(r)
-	return box, l.connectAs(box, r, h), r
+	return l.connectAs(box, r, h)
 }
 
 // python runs a program that prints what want says.

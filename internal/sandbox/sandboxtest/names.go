@@ -14,7 +14,7 @@ func names(l *lab) {
 		return
 	}
 	h := &host{refuse: everything, serve: greet}
-	_, c, _ := l.restricted(h, "a.example.com", "*.wild.example")
+	c := l.restricted(h, "a.example.com", "*.wild.example")
 	l.python(c, say+`
 def look(name, family=0):
     began = time.time()
@@ -52,7 +52,7 @@ func questions(l *lab) {
 		return
 	}
 	h := &host{refuse: everything, serve: greet}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	l.python(c, say+`
 def query(name, kind, more=b"", counts=(1, 0, 0, 0)):
     labels = b"".join(bytes([len(p)]) + p.encode() for p in name.split("."))
@@ -89,7 +89,7 @@ func programs(l *lab) {
 		return
 	}
 	h := &host{refuse: everything, serve: greet}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	l.want(c, "curl -sS http://a.example.com/x", "host a.example.com by proxy")
 	l.want(c, "curl -sS --noproxy '*' http://a.example.com/x", "host a.example.com by name")
 	l.python(c, `import urllib.request; print(urllib.request.urlopen("http://a.example.com/").read().decode())`, "host a.example.com by proxy")

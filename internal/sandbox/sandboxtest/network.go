@@ -55,7 +55,7 @@ func offered(l *lab) {
 		return
 	}
 	h := &host{refuse: everything, serve: greet}
-	_, c, _ := l.restricted(h, "db.example.com:5432", "*.example.org")
+	c := l.restricted(h, "db.example.com:5432", "*.example.org")
 	l.python(c, say+`
 print(say("1.2.3.4", 8443))
 print(say("169.254.169.254", 81))
@@ -85,7 +85,7 @@ func ownServers(l *lab) {
 		_, port, _ := net.SplitHostPort(req.Addr)
 		_, _ = conn.Write([]byte("host " + req.Name + " " + port + "\n"))
 	}}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	l.python(c, say+`
 def serve(family, addr, port):
     s = socket.socket(family, socket.SOCK_STREAM)
@@ -117,7 +117,7 @@ func nothingElse(l *lab) {
 		return
 	}
 	h := &host{refuse: everything, serve: greet}
-	_, c, _ := l.restricted(h, "a.example.com")
+	c := l.restricted(h, "a.example.com")
 	l.python(c, say+`
 def attempt(f):
     began = time.time()
