@@ -125,7 +125,6 @@ func runImageBuild(ctx context.Context, o *imageOptions) error {
 		return err
 	}
 	b := s.providers.builder(s.dir, chosenEngine(s.config.Machine))
-	b.Args = proxyArgs(o.app.process.Environ)
 	info, err := b.Build(ctx, o.template, o.noCache, func(line string) {
 		fmt.Fprintln(o.app.streams.Err, render.Clean(line))
 	})
@@ -134,20 +133,6 @@ func runImageBuild(ctx context.Context, o *imageOptions) error {
 	}
 	fmt.Fprintf(o.app.streams.Err, "built %s, %s\n", o.template.Tag(), info.Platform)
 	return nil
-}
-
-// proxyArgs are the proxies of this machine as build arguments, which an engine
-// knows without a declaration and keeps out of the image.
-func proxyArgs(environ []string) map[string]string {
-	args := map[string]string{}
-	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
-		switch strings.ToLower(name) {
-		case "http_proxy", "https_proxy", "no_proxy":
-			args[name] = value
-		}
-	}
-	return args
 }
 
 // images asks the engine, without a state directory.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/Insights/insightscli/internal/config"
@@ -73,7 +74,23 @@ func (p *providers) of(_ context.Context, spec task.Spec) (sandbox.Provider, err
 // builder builds the images of templates on an engine; processes that build at the
 // same time wait for each other.
 func (p *providers) builder(stateDir string, e task.Engine) *image.Builder {
-	return &image.Builder{Engine: p.engineOf(e).Images(), Lock: filepath.Join(stateDir, "image.lock")}
+	return &image.Builder{
+		Engine: p.engineOf(e).Images(), Lock: filepath.Join(stateDir, "image.lock"), Args: proxyArgs(p.config.Machine),
+	}
+}
+
+// proxyArgs are the proxies of this machine as build arguments, which an engine
+// knows without a declaration and keeps out of the image.
+func proxyArgs(m config.Machine) map[string]string {
+	args := map[string]string{}
+	for name, value := range map[string]string{
+		"http_proxy": m.HTTPProxy.Reveal(), "https_proxy": m.HTTPSProxy.Reveal(), "no_proxy": m.NoProxy,
+	} {
+		if value != "" {
+			args[name], args[strings.ToUpper(name)] = value, value // programs know one or the other
+		}
+	}
+	return args
 }
 
 func (p *providers) close() error {

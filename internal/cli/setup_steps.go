@@ -178,7 +178,6 @@ func (o *setupOptions) imageStep(c config.Config, provider string) setup.Image {
 			return err
 		}
 		b := st.providers.builder(st.dir, chosenEngine(c.Machine))
-		b.Args = proxyArgs(o.app.process.Environ)
 		_, err = b.Build(ctx, t, false, func(line string) { fmt.Fprintln(o.app.streams.Err, render.Clean(line)) })
 		return err
 	}
