@@ -116,6 +116,25 @@ func TestProxySaysWhichRule(t *testing.T) {
 	}
 }
 
+// What was allowed and cannot be reached is one record. None holds all that a client makes up.
+func TestProxyRecordsARequestOnce(t *testing.T) {
+	w := newWorld(t, []string{"good.test", "GET http://some.test/x"})
+	w.name("good.test", "93.184.216.1") // where nobody listens
+	conn := w.proxied(t)
+	in := bufio.NewReader(conn)
+	if status, body := request(t, conn, in, "GET http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n"); status != http.StatusBadGateway {
+		t.Errorf("%d %s", status, body)
+	}
+	method := strings.Repeat("M", 8<<10)
+	if status, _ := request(t, conn, in, method+" http://some.test/x HTTP/1.1\r\nHost: some.test\r\n\r\n"); status != http.StatusForbidden {
+		t.Errorf("%d", status)
+	}
+	_, records := w.told()
+	if len(records) != 2 || records[0].Verdict != "error" || records[1].Verdict != "deny" || len(records[1].Reason) > 1<<10 {
+		t.Errorf("%+v", records)
+	}
+}
+
 func TestConnect(t *testing.T) {
 	for authority, status := range map[string]int{
 		"good.test:443": 200, "GOOD.test:443": 200, "good.test:22": 200,
