@@ -160,6 +160,9 @@ func (s *state) newProcess(ctx context.Context, force <-chan struct{}) (*process
 				_, err := s.providers.builder(s.dir, spec.Engine).Ensure(ctx, t, progress)
 				return err
 			},
+			Proxies: steps.Proxies{
+				HTTP: s.config.Machine.HTTPProxy.Reveal(), HTTPS: s.config.Machine.HTTPSProxy.Reveal(), No: s.config.Machine.NoProxy,
+			},
 			Services: services.open, Debug: s.config.Debug,
 			GitHubToken: services.githubToken, RevokeGitHub: services.revokeGitHub,
 			FirstRefresh: time.Duration(s.config.Account.RefreshSeconds) * time.Second,

@@ -115,6 +115,9 @@ func (s *Steps) boot(ctx context.Context, t task.Spec, capture bool) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	if !capture {
+		addProxies(env, s.Proxies)
+	}
 	b := wire.Boot{
 		V: wire.Version, Run: string(t.Run), Task: string(t.Task), Team: t.Team, User: t.User,
 		HostKey: key.Public(), Secret: key.Secret,

@@ -70,6 +70,8 @@ type Steps struct {
 	// agent server are checked against, and its key id.
 	JWTKey func(ctx context.Context) (pem []byte, kid string, err error)
 
+	// Proxies are those of this machine, for sandboxes with a network of their own.
+	Proxies Proxies
 	// Services makes what the host offers to the sandbox of a run; nil: nothing.
 	Services func(ctx context.Context, spec task.Spec, run Reporter) (Services, error)
 	// GitHubToken makes a credential that reads a run's repositories. It is among the run's
