@@ -20,6 +20,7 @@ const flagTelemetry = "tasks-agent-run-otel-telemetry"
 const (
 	secretTelemetry = "insightscli.otel.logs"
 	secretMirror    = "insightscli.otel.mirror"
+	secretOwn       = "insightscli.otel.own"
 )
 
 // telemetryDir is where it is kept how far receivers have got, in the state directory.
@@ -65,6 +66,38 @@ func (o *runOptions) freezeTelemetry(ctx context.Context, p *plan) error {
 	return nil
 }
 
+// freezeOwnTraces decides whether insightscli tells what it does itself, and where: as the
+// environment of this process says, whichever process carries the run out.
+func (o *runOptions) freezeOwnTraces(_ context.Context, p *plan) error {
+	place, headers, err := ownTraces(p.config.Tell.Own)
+	if err != nil {
+		p.notices = append(p.notices, "no traces of insightscli itself: the endpoint of OTEL_EXPORTER_OTLP_* is "+err.Error())
+		return nil
+	}
+	parent, traced := telemetry.ParentOf(p.config.Tell.Own.Parent)
+	if place == "" || !traced {
+		return nil
+	}
+	t := &p.spec.Telemetry
+	t.OwnURL, t.OwnService, t.TraceParent = place, p.config.Tell.Own.Service, parent
+	if !headers.Empty() {
+		p.secrets[secretOwn] = headers
+	}
+	return nil
+}
+
+// ownTraces is where traces of insightscli itself go, empty for nowhere, and with what.
+func ownTraces(o config.Own) (place string, headers secret.String, err error) {
+	if o.Disabled {
+		return "", headers, nil
+	}
+	if headers = o.TracesHeaders; headers.Empty() {
+		headers = o.Headers
+	}
+	place, err = telemetry.TracesAddress(o.TracesURL, o.Endpoint)
+	return place, headers, err
+}
+
 // withoutForeign leaves out places that a file of the project names, where the token is
 // the user's own: it is not for them.
 func (p *plan) withoutForeign(t *task.Telemetry) {
@@ -108,7 +141,7 @@ func toldInProject(c config.Config) []string {
 // runner.Config.Watch.
 func (v *services) watch(ctx context.Context, spec task.Spec, values map[string]secret.String, notify func(level, message string)) runner.Watcher {
 	r, err := telemetry.New(ctx, telemetry.Options{
-		Spec: spec, LogsToken: values[secretTelemetry], MirrorToken: values[secretMirror],
+		Spec: spec, LogsToken: values[secretTelemetry], MirrorToken: values[secretMirror], OwnHeaders: values[secretOwn],
 		Dir: filepath.Join(v.dir, telemetryDir), Client: v.teller, Lines: v.mirrorTo, Grace: v.grace, Notify: notify,
 	})
 	if err != nil {
@@ -137,6 +170,10 @@ func (v *services) tellLeft(ctx context.Context) {
 			}
 			if t.MirrorURL == now.MirrorURL {
 				o.MirrorToken = now.MirrorToken
+			}
+			place, headers, err := ownTraces(now.Own)
+			if o.OwnHeaders = headers; err != nil || t.OwnURL != place {
+				o.Spec.Telemetry.OwnURL = "" // its headers are not known any more
 			}
 			return o, true
 		},

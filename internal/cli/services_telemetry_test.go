@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -175,19 +176,7 @@ func TestARunIsToldOfAcrossAKill(t *testing.T) {
 			c := &crashed{t: t, bin: bin, state: stateDir(t)}
 			cmd := c.command("run", "--json", "--provider", "local", "--env-var", "X=canary", "--", "sh", "-c", "echo canary; sleep 0.3; echo canary")
 			cmd.Env = append(cmd.Env, "SANDBOX_AGENT_OTEL_LOGS_URL="+server.URL+"/logs", logsToken, "SANDBOX_AGENT_OTEL_TRACES_URL="+server.URL+"/traces")
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if events := bufio.NewReader(out); at == "" {
-				_, _ = io.Copy(io.Discard, events)
-			} else if !killWhen(cmd, events, at) {
-				t.Fatalf("%s never came", at)
-			}
-			_ = cmd.Wait() // killed, or well
+			ended(t, cmd, at)
 			if res := c.ended(); res.State != task.StateCompleted {
 				t.Errorf("result %+v", res)
 			}
@@ -195,6 +184,24 @@ func TestARunIsToldOfAcrossAKill(t *testing.T) {
 			wantTold(t, server, at)
 		})
 	}
+}
+
+// ended carries a run out, and kills its process when an event comes; empty: never.
+func ended(t *testing.T, cmd *exec.Cmd, at string) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if events := bufio.NewReader(out); at == "" {
+		_, _ = io.Copy(io.Discard, events)
+	} else if !killWhen(cmd, events, at) {
+		t.Fatalf("%s never came", at)
+	}
+	_ = cmd.Wait() // killed, or well
 }
 
 func wantTold(t *testing.T, server *taken, at string) {

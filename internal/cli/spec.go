@@ -43,7 +43,7 @@ func (o *runOptions) freeze(ctx context.Context) (plan, error) {
 	p := plan{config: c, spec: o.newSpec(c), notices: append(slices.Clone(c.Notices), foundInProject(c, o.app.process.Dir)...)}
 	for _, step := range []func(context.Context, *plan) error{
 		o.freezeAgent, o.freezeVars, o.freezeEnvironment, o.freezeScopes, o.freezePlace, o.freezeRepos, o.freezePublish, o.checkEnvironment, o.freezeModel, o.freezeSchema,
-		o.freezeMCP, o.freezeFollow, o.freezeProgram, o.freezeSkills, o.freezeTelemetry, o.freezeTexts,
+		o.freezeMCP, o.freezeFollow, o.freezeProgram, o.freezeSkills, o.freezeTelemetry, o.freezeOwnTraces, o.freezeTexts,
 	} {
 		if err := step(ctx, &p); err != nil {
 			return plan{}, err
@@ -150,7 +150,7 @@ func shownSpec(spec task.Spec) task.Spec {
 	}
 	for _, address := range []*string{
 		&spec.LLM.AnthropicURL, &spec.LLM.OpenAIURL, &spec.LLM.ForwardURL, &spec.MCP.URL,
-		&spec.Telemetry.LogsURL, &spec.Telemetry.TracesURL, &spec.Telemetry.MirrorURL,
+		&spec.Telemetry.LogsURL, &spec.Telemetry.TracesURL, &spec.Telemetry.MirrorURL, &spec.Telemetry.OwnURL,
 	} {
 		*address = config.HideUserinfo(*address)
 	}

@@ -102,6 +102,19 @@ type Tell struct {
 	MirrorOrigins []string      `mapstructure:"task_run_logs_mirror_origin_products"`
 	MirrorURL     string        `mapstructure:"task_run_logs_mirror_otlp_url"`
 	MirrorToken   secret.String `mapstructure:"task_run_logs_mirror_otlp_token"`
+	Own           Own           `mapstructure:",squash"`
+}
+
+// Own holds what is told to others about what insightscli itself does, by the variables of
+// OpenTelemetry.
+type Own struct {
+	Disabled      bool          `mapstructure:"otel_sdk_disabled"`
+	Endpoint      string        `mapstructure:"otel_exporter_otlp_endpoint"`
+	TracesURL     string        `mapstructure:"otel_exporter_otlp_traces_endpoint"`
+	Headers       secret.String `mapstructure:"otel_exporter_otlp_headers"`
+	TracesHeaders secret.String `mapstructure:"otel_exporter_otlp_traces_headers"`
+	Service       string        `mapstructure:"otel_service_name"`
+	Parent        string        `mapstructure:"traceparent"`
 }
 
 // Machine holds what the machine and its session say.

@@ -127,6 +127,11 @@ func (s Setting) shown(text string) string {
 		return secret.Hidden
 	case s.Type == TypeURL, s.Type == TypeOrigin:
 		return HideUserinfo(text)
+	case s.Type == TypeEndpoint:
+		if _, err := parseURL(text); err != nil && text != "" {
+			return secret.Hidden // whatever it is
+		}
+		return HideUserinfo(text)
 	case s.mapping():
 		return mappedNames(text)
 	}

@@ -18,7 +18,8 @@ const (
 	TypeSize     Type = "size"
 	TypeDuration Type = "duration"
 	TypeURL      Type = "url"
-	TypeOrigin   Type = "origin" // a URL of a host alone, to which keys may travel
+	TypeOrigin   Type = "origin"   // a URL of a host alone, to which keys may travel
+	TypeEndpoint Type = "endpoint" // a URL of everybody's variables: a text that is none is no error
 	TypePath     Type = "path"
 	TypeMounts   Type = "org/repo:path,…"
 	TypeList     Type = "list" // comma-separated

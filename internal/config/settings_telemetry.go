@@ -27,5 +27,33 @@ func telemetrySettings() []Setting {
 			Name: "TASK_RUN_LOGS_MIRROR_OTLP_TOKEN", Type: TypeString, Secret: true,
 			Doc: "Bearer token for TASK_RUN_LOGS_MIRROR_OTLP_URL.",
 		},
+		{
+			Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Type: TypeEndpoint, EnvOnly: true,
+			Doc: "Where traces of insightscli itself go, with /v1/traces behind it (OTLP over HTTP, JSON); unset: nowhere.",
+		},
+		{
+			Name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", Type: TypeEndpoint, EnvOnly: true,
+			Doc: "As OTEL_EXPORTER_OTLP_ENDPOINT, before which it goes: the whole address.",
+		},
+		{
+			Name: "OTEL_EXPORTER_OTLP_HEADERS", Type: TypeString, Secret: true, EnvOnly: true,
+			Doc: "Headers of requests with traces of insightscli itself: key=value, comma-separated, values percent-encoded.",
+		},
+		{
+			Name: "OTEL_EXPORTER_OTLP_TRACES_HEADERS", Type: TypeString, Secret: true, EnvOnly: true,
+			Doc: "As OTEL_EXPORTER_OTLP_HEADERS, instead of which it is taken.",
+		},
+		{
+			Name: "OTEL_SERVICE_NAME", Type: TypeString, Default: "insightscli", EnvOnly: true,
+			Doc: "The service that traces of insightscli itself are of.",
+		},
+		{
+			Name: "OTEL_SDK_DISABLED", Type: TypeBool, Default: "0", EnvOnly: true,
+			Doc: "1 or true: no traces of insightscli itself.",
+		},
+		{
+			Name: "TRACEPARENT", Type: TypeString, EnvOnly: true,
+			Doc: "The span, in the form of W3C Trace Context, that runs belong to in traces of insightscli itself; CI systems set it.",
+		},
 	}
 }

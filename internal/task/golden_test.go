@@ -110,6 +110,8 @@ func fullSpec() Spec {
 		Telemetry: Telemetry{
 			Enabled: true, LogsURL: "http://localhost:8000/i/v1/logs", TracesURL: "http://localhost:8000/i/v1/traces",
 			Mirror: true, MirrorURL: "http://localhost:8000/i/v1/logs",
+			OwnURL: "http://localhost:4318/v1/traces", OwnService: "insightscli",
+			TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 		},
 	}
 }

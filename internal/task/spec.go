@@ -99,6 +99,11 @@ type Telemetry struct {
 	TracesURL string `json:"traces_url,omitempty"` // OTLP; empty: logs only
 	Mirror    bool   `json:"mirror,omitempty"`     // the log of runs of this origin is mirrored
 	MirrorURL string `json:"mirror_url,omitempty"` // OTLP; empty: to the background runner's own log only
+
+	// Traces of insightscli itself, for which Enabled does not matter.
+	OwnURL      string `json:"own_url,omitempty"`     // OTLP; empty: none
+	OwnService  string `json:"own_service,omitempty"` // the name of the service
+	TraceParent string `json:"traceparent,omitempty"` // the span that the run belongs to; empty: none
 }
 
 // Engine says which container engine a run is on, in the words of the engine's own

@@ -5,7 +5,8 @@
 // package is made of words that stand in this package, of numbers, and of identifiers whose
 // form is checked; a text of a prompt, a tool, an error or a title has no way into it. The
 // log mirror is the opposite: a copy of the run's log, masked like the log, for a place
-// that its operator names.
+// that its operator names. Traces of insightscli itself are a third thing, about the steps
+// of a run, for who wants to see them beside those of other programs.
 //
 // Nothing here slows a run or breaks it. Events are taken on the caller's goroutine without
 // waiting for anything, queues are bounded, what finds no room is counted, and the end of a

@@ -17,6 +17,7 @@ const (
 	markLogs = iota
 	markTraces
 	markMirror
+	markOwn
 	markCount
 )
 

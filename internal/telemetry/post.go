@@ -25,9 +25,10 @@ const (
 
 // receiver is where OTLP goes.
 type receiver struct {
-	url    string
-	token  secret.String
-	client *http.Client
+	url     string
+	token   secret.String
+	headers http.Header // beside those that every request has
+	client  *http.Client
 }
 
 // newClient makes the client for requests to receivers. It follows no redirection, which
@@ -75,6 +76,9 @@ func (r *receiver) post(ctx context.Context, body []byte) (rejected int, err err
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
+	}
+	for name, v := range r.headers {
+		req.Header[name] = v
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "insightscli")

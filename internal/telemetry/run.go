@@ -26,6 +26,7 @@ type Options struct {
 	Spec        task.Spec
 	LogsToken   secret.String // of Spec.Telemetry.LogsURL and TracesURL
 	MirrorToken secret.String // of Spec.Telemetry.MirrorURL
+	OwnHeaders  secret.String // of requests to Spec.Telemetry.OwnURL: a list of key=value
 	// Dir is where it is kept how far receivers have got.
 	Dir    string
 	Client *http.Client // see NewClient
@@ -53,8 +54,9 @@ type Run struct {
 	story  *story // nil without agent telemetry
 	mirror *mirror
 	source mirrorSource
+	own    *ownStory // nil without traces of insightscli itself
 
-	logs, traces, mirrored, lines *lane // nil: not wanted
+	logs, traces, mirrored, lines, owned *lane // nil: not wanted
 
 	over   bool
 	ended  time.Time // when the flush began; zero: not yet
@@ -68,7 +70,7 @@ func New(ctx context.Context, o Options) (*Run, error) {
 	t := o.Spec.Telemetry
 	agent := t.Enabled && t.LogsURL != "" && !o.LogsToken.Empty()
 	copied := t.Enabled && t.Mirror && (o.Lines != nil || t.MirrorURL != "" && !o.MirrorToken.Empty())
-	if !agent && !copied {
+	if !agent && !copied && t.OwnURL == "" {
 		return nil, nil
 	}
 	m, err := openMarks(o.Dir, o.Spec.Run)
@@ -85,13 +87,17 @@ func New(ctx context.Context, o Options) (*Run, error) {
 	if copied && err == nil {
 		err = r.tellLog()
 	}
-	if err != nil {
-		m.close(false)
+	if t.OwnURL != "" && err == nil {
+		r.tellOwn()
+	}
+	if err != nil || len(r.lanes()) == 0 {
+		m.close(err == nil)
 		return nil, err
 	}
-	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r.cancel = cancel
 	for _, l := range r.lanes() {
-		r.wg.Go(func() { l.run(ctx) })
+		r.wg.Go(func() { l.run(sending) })
 	}
 	return r, nil
 }
@@ -101,12 +107,12 @@ func (r *Run) tellStory() (err error) {
 	t := r.o.Spec.Telemetry
 	resource := resourceOf(r.o.Spec)
 	r.story = newStory(r.o.Spec, t.TracesURL != "")
-	r.logs, err = r.toReceiver("telemetry logs", t.LogsURL, r.o.LogsToken, markLogs,
+	r.logs, err = r.toReceiver("telemetry logs", t.LogsURL, receiver{token: r.o.LogsToken}, markLogs,
 		newEnvelope("Logs", resource, "agent-session", build.Get().Version))
 	if err != nil || t.TracesURL == "" {
 		return err
 	}
-	r.traces, err = r.toReceiver("telemetry traces", t.TracesURL, r.o.LogsToken, markTraces,
+	r.traces, err = r.toReceiver("telemetry traces", t.TracesURL, receiver{token: r.o.LogsToken}, markTraces,
 		newEnvelope("Spans", resource, "agent-session", build.Get().Version))
 	return err
 }
@@ -131,7 +137,7 @@ func (r *Run) tellLog() (err error) {
 		return nil
 	}
 	service := []attribute{text("service.name", mirrorScope)}
-	r.mirrored, err = r.toReceiver("the log mirror", s.Telemetry.MirrorURL, r.o.MirrorToken, markMirror,
+	r.mirrored, err = r.toReceiver("the log mirror", s.Telemetry.MirrorURL, receiver{token: r.o.MirrorToken}, markMirror,
 		newEnvelope("Logs", service, mirrorScope, build.Get().Version))
 	if err != nil {
 		return err
@@ -182,12 +188,12 @@ func (r *Run) lane(name string) *lane {
 }
 
 // toReceiver makes the lane of a receiver.
-func (r *Run) toReceiver(name, address string, token secret.String, mark int, e envelope) (*lane, error) {
+func (r *Run) toReceiver(name, address string, to receiver, mark int, e envelope) (*lane, error) {
 	at, err := hostURL(address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	to := receiver{url: at, token: token, client: r.o.Client}
+	to.url, to.client = at, r.o.Client
 	l := r.lane(name)
 	l.mark = func(seq uint64) { r.marks.set(mark, seq) }
 	l.from = r.marks.get(mark)
@@ -204,7 +210,7 @@ func (r *Run) tell(l *lane, err error) {
 
 func (r *Run) lanes() []*lane {
 	var all []*lane
-	for _, l := range []*lane{r.logs, r.traces, r.mirrored, r.lines} {
+	for _, l := range []*lane{r.logs, r.traces, r.mirrored, r.lines, r.owned} {
 		if l != nil {
 			all = append(all, l)
 		}
@@ -224,6 +230,9 @@ func (r *Run) take(ev task.Event, live bool) {
 		logs, spans := r.story.event(ev)
 		offer(r.logs, ev.Seq, logs)
 		offer(r.traces, ev.Seq, spans)
+	}
+	if r.own != nil {
+		offer(r.owned, ev.Seq, r.own.event(ev))
 	}
 	if r.mirror != nil {
 		r.takeEntries(ev, live)

@@ -310,7 +310,7 @@ func TestDamagedMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := openMarks(dir, run)
-	if err != nil || m.at != [markCount]uint64{0, 0, 7} {
+	if err != nil || m.at != [markCount]uint64{0, 0, 7, 9} {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	m.set(markLogs, 3)
@@ -318,7 +318,7 @@ func TestDamagedMarks(t *testing.T) {
 	m.close(false)
 	m.set(markLogs, 4)
 	m.close(true)
-	if m, err = openMarks(dir, run); err != nil || m.at != [markCount]uint64{3, 0, 7} {
+	if m, err = openMarks(dir, run); err != nil || m.at != [markCount]uint64{3, 0, 7, 9} {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if other, err := openMarks(dir, run); other != nil || err != nil {
