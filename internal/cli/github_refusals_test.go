@@ -59,7 +59,7 @@ func TestRepositoriesThatCannotBeHad(t *testing.T) {
 			[]string{"repository org/repo is called org/new-name now", "URL/org/new-name.git"},
 		},
 		"an archived one": {
-			func(h *hub) { h.fake.Install("my-app", "org"); h.repo.Archived = true }, 0, nil,
+			func(h *hub) { h.fake.Install("my-app", "org"); h.fake.Archive(h.repo) }, 0, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -80,7 +81,7 @@ func (k *keeper) answer(in task.Input) {
 
 func (k *keeper) end(res task.Result) {
 	k.tell(task.KindFinished, res)
-	if err := k.store.Finish(k.t.Context(), k.rec.Spec.Run, res); err != nil {
+	if err := k.store.Finish(context.WithoutCancel(k.t.Context()), k.rec.Spec.Run, res); err != nil {
 		k.t.Error(err)
 	}
 }

@@ -249,9 +249,10 @@ func TestAddressesThatBeginAlike(t *testing.T) {
 func TestSandboxIsToldWhyNothingComes(t *testing.T) {
 	f := newFixture(t)
 	s, r := f.private(t)
-	b, in := f.open(r), f.serve(r)
+	b := f.open(r)
 	s.only("another")
 	f.cache = f.cache.With(Access{GitHub: s.URL, App: &app{err: errs.New("x", errs.Auth, "install it", "the App is not installed")}, GH: noGH(t)})
+	in := f.serve(r)
 	out, err := in.try(b.dir, "fetch", "origin")
 	if err == nil || !strings.Contains(out, "remote error: repository Org/Repo is private or does not exist: the App is not installed") {
 		t.Fatal(out)

@@ -279,6 +279,13 @@ func (s *Server) descends(repo *Repo, oid, from string) bool {
 	return err == nil
 }
 
+// Archive makes a repository one that can only be read.
+func (s *Server) Archive(r *Repo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Archived = true
+}
+
 // Rename gives a repository another name. GraphQL still finds it by the old one.
 func (s *Server) Rename(r *Repo, name string) {
 	s.mu.Lock()
