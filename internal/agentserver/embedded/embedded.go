@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // binaries holds insights-agent-server-linux-ARCH.gz and, where the build made it,
@@ -112,19 +113,30 @@ func write(path string, packed []byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, ".unpack-*")
+	tmp, err := writeWhole(dir, packed)
+	if tmp != "" {
+		defer func() { _ = os.Remove(tmp) }() // gone already when all went well
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone already when all went well
-	err = errors.Join(gunzip(tmp, packed), tmp.Chmod(0o755), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
+	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// writeWhole writes the program under another name. No process is started by this one
+// meanwhile: between fork and exec it would hold the file open for writing, and whoever
+// starts the program in that moment is told "text file busy".
+func writeWhole(dir string, packed []byte) (string, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	tmp, err := os.CreateTemp(dir, ".unpack-*")
+	if err != nil {
+		return "", err
+	}
+	return tmp.Name(), errors.Join(gunzip(tmp, packed), tmp.Chmod(0o755), tmp.Sync(), tmp.Close())
 }
 
 func gunzip(w io.Writer, packed []byte) error {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,4 +150,29 @@ func TestStaticTellsAProgramThatNeedsALoader(t *testing.T) {
 	if err := static("/dev/null"); !errors.Is(err, ErrNone) {
 		t.Errorf("/dev/null is taken for a program: %v", err)
 	}
+}
+
+// A program that was just unpacked can be started, whatever this process starts at the
+// same time: a child that is between fork and exec holds what was open for writing.
+func TestStartedWhileOthersUnpack(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("scripts are not programs here")
+	}
+	dir, fsys := t.TempDir(), files(t, "#!/bin/sh\n"+strings.Repeat("#\n", 1<<16)+"exit 0\n")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 30 {
+				path, err := unpack(fsys, filepath.Join(dir, fmt.Sprint(i, n)), "amd64")
+				if err == nil {
+					err = exec.CommandContext(t.Context(), path).Run()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
