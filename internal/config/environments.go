@@ -1,10 +1,7 @@
 package config
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -26,18 +23,9 @@ type Environment struct {
 
 // parseEnvironments reads a JSON object from name to environment.
 func parseEnvironments(text string) (map[string]Environment, error) {
-	var all map[string]Environment
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&all); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("not a JSON object from name to environment (offset %d)", syntax.Offset)
-		}
-		return nil, fmt.Errorf("not a mapping from name to environment with network, allow, include-default-domains, env, secrets, image and repos: %s", fieldOf(err))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one JSON object")
+	all, err := parseMapping[Environment](text, "environment", "network, allow, include-default-domains, env, secrets, image and repos")
+	if err != nil {
+		return nil, err
 	}
 	for name, e := range all {
 		if !environmentName(name) {

@@ -21,21 +21,11 @@ type MCPServer struct {
 	Env     map[string]string `json:"env,omitempty"`
 }
 
-// parseServers reads a JSON object from name to server. Its errors never repeat a value,
-// which may be a secret.
+// parseServers reads a JSON object from name to server.
 func parseServers(text string) (map[string]MCPServer, error) {
-	var servers map[string]MCPServer
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&servers); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("not a JSON object from name to server (offset %d)", syntax.Offset)
-		}
-		return nil, fmt.Errorf("not a mapping from name to server with url, headers, command, args and env: %s", fieldOf(err))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one JSON object")
+	servers, err := parseMapping[MCPServer](text, "server", "url, headers, command, args and env")
+	if err != nil {
+		return nil, err
 	}
 	for name, s := range servers {
 		if err := s.check(); err != nil {
@@ -43,6 +33,25 @@ func parseServers(text string) (map[string]MCPServer, error) {
 		}
 	}
 	return servers, nil
+}
+
+// parseMapping reads a JSON object from name to what has the given fields. Its errors never
+// repeat a value, which may be a secret.
+func parseMapping[T any](text, what, fields string) (map[string]T, error) {
+	var all map[string]T
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&all); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("not a JSON object from name to %s (offset %d)", what, syntax.Offset)
+		}
+		return nil, fmt.Errorf("not a mapping from name to %s with %s: %s", what, fields, fieldOf(err))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one JSON object")
+	}
+	return all, nil
 }
 
 // mappedNames is all that is shown of a mapping: the rest may hold secrets.

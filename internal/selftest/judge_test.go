@@ -96,7 +96,7 @@ const dockerMounts = `1 0 0:50 / / rw,relatime - overlay overlay rw
 5 1 254:0 /var/lib/docker/containers/1/hosts /etc/hosts rw - ext4 /dev/vda rw
 6 1 254:0 /state/run/1/link /run/insights rw - ext4 /dev/vda rw
 7 1 254:0 /state/bin/server /opt/insights/bin/insights-agent-server ro - ext4 /dev/vda rw
-8 1 254:0 /state/run/1/work/repo /tmp/workspace/repos/selftest/repo rw - ext4 /dev/vda rw
+8 1 254:0 /state/run/1/copy/repo /tmp/workspace/repos/selftest/repo rw - ext4 /dev/vda rw
 9 2 0:52 /null /proc/kcore rw - tmpfs tmpfs rw
 `
 
@@ -104,7 +104,7 @@ func TestHostPaths(t *testing.T) {
 	look := func(provider, mounts string) doctor.Report {
 		run := &test{Options: Options{Name: provider, AgentServer: "/state/bin/server"}, tight: &box{spec: sandbox.Spec{
 			Dir:    "/state/run/1",
-			Mounts: []sandbox.Mount{{Source: "/state/run/1/work/repo", Target: repoDir}},
+			Mounts: []sandbox.Mount{{Source: "/state/run/1/copy/repo", Target: repoDir}},
 		}}}
 		return run.hostPaths(seen{Inspection: wire.Inspection{Mounts: mounts}}).report()
 	}

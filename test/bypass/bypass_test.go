@@ -12,6 +12,7 @@ import (
 
 	"github.com/Insights/insightscli/internal/agent"
 	"github.com/Insights/insightscli/internal/link/wire"
+	"github.com/Insights/insightscli/internal/testenv"
 )
 
 // Series of attempts.
@@ -104,9 +105,7 @@ func (tr *trial) run(t *testing.T, s stage) {
 
 // judge looks where the tokens are.
 func (tr *trial) judge(t *testing.T, w *world) {
-	if tr.said == nil {
-		t.Skip("no attempt was made")
-	}
+	testenv.Need(t, "the attempts, which were not made", tr.said != nil)
 	missing := regexp.MustCompile(`(attempt|curl|getent|python3|dd|cat|ls|cp|su|find|timeout|printf): (command )?not found`)
 	had := regexp.MustCompile(`(?m)^ok$`)
 	for n, r := range table() {

@@ -6,7 +6,7 @@ package wire
 // connection's bytes both ways. A line is at most MaxEgressLine bytes, its newline
 // included.
 type Egress struct {
-	// Name is the name that the DNS stub gave the address for, lower case, without a dot
+	// Name is the name that PID 1's own DNS server gave the address for, lower case, without a dot
 	// at its end; empty where an address was dialled that stands for no name.
 	Name string `json:"name,omitempty"`
 	// Addr is the IP:PORT that was dialled. It is empty for a lookup.
